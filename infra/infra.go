@@ -67,3 +67,15 @@ func Find(ctx context.Context, l Label) ([]Leftover, error) { panic("being built
 
 // Remove removes leftovers, in the order that they need.
 func Remove(ctx context.Context, found []Leftover) error { panic("being built") }
+
+// Names are the names of the hosts that a cell wants, in Apply's order. (The
+// pipeline needs them to hand on what leaves before Apply removes it.)
+func Names(c *experiment.Cell) []string { panic("being built") }
+
+// LeftError says what Destroy or Remove could not remove.
+type LeftError struct{ Left []Leftover }
+
+func (e *LeftError) Error() string { panic("being built") }
+
+// Lines are the leftovers, one a line, each with the command that tries again.
+func (e *LeftError) Lines() []string { panic("being built") }

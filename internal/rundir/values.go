@@ -1,6 +1,9 @@
 package rundir
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Role is what a host does in a rig.
 type Role string
@@ -39,6 +42,11 @@ func (h Host) Has(r Role) bool {
 		}
 	}
 	return false
+}
+
+// Same tells whether two values are of one and the same host: made once, not again since.
+func (h Host) Same(o Host) bool {
+	return h.Name == o.Name && slices.Equal(h.SSH.HostKey, o.SSH.HostKey)
 }
 
 // SSH is how krig reaches a host. Local hosts (this machine) have an empty Address.

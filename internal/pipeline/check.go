@@ -1,0 +1,59 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+
+	"krig/bench"
+	"krig/infra"
+	"krig/internal/experiment"
+	"krig/provision"
+)
+
+// Check reads an experiment and asks every stage what it cannot do. It
+// contacts nothing. All problems come in one error, each with its place.
+func Check(file string, set ...string) (*experiment.File, *experiment.Plan, error) {
+	f, err := experiment.Load(file, set...)
+	if err != nil {
+		return nil, nil, &Refused{[]error{err}}
+	}
+	plan, err := f.Plan()
+	if err != nil {
+		return nil, nil, &Refused{[]error{err}}
+	}
+	if problems := problems(f, plan); len(problems) > 0 {
+		return nil, nil, &Refused{problems}
+	}
+	return f, plan, nil
+}
+
+// problems asks the stages, each problem once.
+func problems(f *experiment.File, plan *experiment.Plan) []error {
+	var out []error
+	seen := map[experiment.Problem]bool{}
+	for _, c := range plan.Cells {
+		for _, p := range append(provision.Check(c), bench.Check(c)...) {
+			if !seen[p] {
+				seen[p] = true
+				out = append(out, f.Locate(p))
+			}
+		}
+	}
+	return out
+}
+
+// able asks this machine whether it can make the rigs of a plan.
+func able(ctx context.Context, f *experiment.File, plan *experiment.Plan) error {
+	var out []error
+	for _, l := range infra.Check(ctx, plan.Cells) {
+		err := fmt.Errorf("this machine cannot run %s: %s; %s", f.Path, l.What, l.Remedy)
+		if l.Path != "" {
+			err = f.Locate(experiment.Problem{Path: l.Path, Reason: l.What, Expected: l.Remedy})
+		}
+		out = append(out, err)
+	}
+	if len(out) > 0 {
+		return &Refused{out}
+	}
+	return nil
+}

@@ -1,0 +1,131 @@
+package pipeline
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"krig/internal/experiment"
+	"krig/internal/result"
+	"krig/internal/rundir"
+)
+
+// identity is what must be the same for a run to be resumed: identity.json.
+type identity struct {
+	Source   string            `json:"source"`   // the experiment's own path
+	Files    map[string]string `json:"files"`    // SHA-256 of the experiment and of each file it names, by path
+	Programs map[string]string `json:"programs"` // SHA-256 of krig and its agents, by file name
+	Set      []string          `json:"set"`      // path=value given at the command line
+}
+
+// identify takes the identity of an experiment and of the programs at hand.
+func identify(f *experiment.File, set []string) (identity, error) {
+	source, err := filepath.Abs(f.Path)
+	if err != nil {
+		return identity{}, err
+	}
+	id := identity{Source: source, Files: map[string]string{}, Programs: map[string]string{}, Set: set}
+	for _, path := range append([]string{source}, f.Inputs()...) {
+		if id.Files[path], err = digest(path); err != nil {
+			return id, err
+		}
+	}
+	for _, path := range programs() {
+		if id.Programs[filepath.Base(path)], err = digest(path); err != nil {
+			return id, err
+		}
+	}
+	return id, nil
+}
+
+// programs are the files of krig and of the agents beside it.
+func programs() []string {
+	self, err := os.Executable()
+	if err != nil {
+		return nil
+	}
+	agents, _ := filepath.Glob(filepath.Join(filepath.Dir(self), "krig-agent-*")) // a constant, well-formed pattern
+	return append([]string{self}, agents...)
+}
+
+func digest(path string) (string, error) {
+	in, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer in.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, in); err != nil {
+		return "", fmt.Errorf("reading %s: %w", path, err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// reload reads a run's own experiment and plan back and refuses when the
+// experiment or the programs are not those that it began with.
+func reload(run *rundir.Run) (*experiment.File, *experiment.Plan, error) {
+	var then identity
+	if err := run.ReadJSON(&then, "identity.json"); err != nil {
+		return nil, nil, err
+	}
+	f, err := experiment.Load(then.Source, then.Set...)
+	if err != nil {
+		return nil, nil, &Refused{[]error{fmt.Errorf("the experiment of run %s can no longer be read: %w", run.ID, err)}}
+	}
+	now, err := identify(f, then.Set)
+	if err != nil {
+		return nil, nil, err
+	}
+	changed := append(differences("", then.Files, now.Files), differences("program ", then.Programs, now.Programs)...)
+	if len(changed) > 0 {
+		return nil, nil, &Refused{[]error{fmt.Errorf("run %s cannot be resumed, its results would not be of one kind: %s; start a new run with krig run %s",
+			run.ID, strings.Join(changed, "; "), then.Source)}}
+	}
+	var plan experiment.Plan
+	if err := run.ReadJSON(&plan, "plan.json"); err != nil {
+		return nil, nil, err
+	}
+	return f, &plan, nil
+}
+
+// differences names what changed between two sets of digests.
+func differences(kind string, then, now map[string]string) []string {
+	var out []string
+	for path, sum := range then {
+		switch have, ok := now[path]; {
+		case !ok:
+			out = append(out, fmt.Sprintf("%s%s is gone", kind, path))
+		case have != sum:
+			out = append(out, fmt.Sprintf("%s%s changed", kind, path))
+		}
+	}
+	for path := range now {
+		if _, ok := then[path]; !ok {
+			out = append(out, fmt.Sprintf("%s%s is new", kind, path))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// missing are the visits without a result on disk, in the plan's order.
+func missing(run *rundir.Run, plan *experiment.Plan) ([]experiment.Visit, error) {
+	var out []experiment.Visit
+	for _, v := range plan.Visits {
+		var r result.Repeat
+		err := run.ReadJSON(&r, "cells", plan.Cells[v.Cell].ID, fmt.Sprint(v.Repeat), "result.json")
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			out = append(out, v)
+		case err != nil:
+			return nil, err
+		}
+	}
+	return out, nil
+}
