@@ -50,6 +50,7 @@ type Run struct {
 	Order    string    `json:"order"`
 	Cells    []Cell    `json:"cells"`
 	Warnings []string  `json:"warnings"`
+	Answer   []string  `json:"answer,omitempty"` // the plain sentences that the report begins with
 }
 
 // Cell is one point of the matrix with its repeats.
@@ -57,7 +58,9 @@ type Cell struct {
 	ID      string             `json:"id"`
 	Axes    map[string]string  `json:"axes"`
 	Repeats []Repeat           `json:"repeats"`
-	Summary map[string]Summary `json:"summary"` // over valid repeats
+	Missing []int              `json:"missing,omitempty"` // repeats that were planned and never written
+	Summary map[string]Summary `json:"summary"`           // over valid repeats
+	Limit   string             `json:"limit,omitempty"`   // what was at its limit with its figures, or that it is not determined
 }
 
 // Repeat is one measurement of one cell, complete: result.json in

@@ -1,0 +1,406 @@
+package reports
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"krig/internal/result"
+)
+
+const (
+	// inSentence is the number of comparisons up to which a sentence carries
+	// their intervals itself; more stand in the table below it.
+	inSentence = 3
+
+	// manyContexts is where a sentence gives the range over contexts instead of each.
+	manyContexts = 4
+
+	// manyRepeatsNamed is the number of left-out repeats up to which a sentence names them.
+	manyRepeatsNamed = 3
+)
+
+// answer is the plain sentences that the report begins with.
+func (a *analysis) answer() []string {
+	if !a.measured() {
+		return []string{"Nothing was measured: no cell has a valid repeat.", a.leftOut()}
+	}
+	var out []string
+	for _, f := range a.families {
+		for _, x := range f.axes {
+			out = append(out, a.axisSentence(x))
+		}
+	}
+	out = append(out, a.single(), a.top(), a.limits(), a.leftOut())
+	return slices.DeleteFunc(out, func(s string) bool { return s == "" })
+}
+
+func (a *analysis) measured() bool {
+	return slices.ContainsFunc(a.cells, func(c *cellView) bool { return c.summary.N > 0 })
+}
+
+// axisSentence says what an axis did.
+func (a *analysis) axisSentence(x *axis) string {
+	var claims []*claim
+	for _, c := range a.claims {
+		if c.axis == x {
+			claims = append(claims, c)
+		}
+	}
+	switch {
+	case len(claims) == 0:
+		return ""
+	case claims[0].scaling:
+		return a.scalingSentence(claims)
+	}
+	return a.ratioSentence(claims)
+}
+
+// byContext groups claims by the other axes' values, in order.
+func byContext(claims []*claim) [][]*claim {
+	var out [][]*claim
+	for _, c := range claims {
+		if n := len(out); n > 0 && out[n-1][0].context == c.context {
+			out[n-1] = append(out[n-1], c)
+		} else {
+			out = append(out, []*claim{c})
+		}
+	}
+	return out
+}
+
+// scalingSentence says by how much each added host helped.
+func (a *analysis) scalingSentence(claims []*claim) string {
+	groups := byContext(claims)
+	if len(groups) > manyContexts {
+		return a.scalingRanges(claims, len(groups))
+	}
+	parts := make([]string, len(groups))
+	for i, g := range groups {
+		clauses := make([]string, len(g))
+		for j, c := range g {
+			clauses[j] = a.stepClause(c, i == 0 && j == 0)
+		}
+		parts[i] = on(g[0].context) + a.measure.noun + " " + strings.Join(clauses, ", then ")
+		if i > 0 {
+			parts[i] = on(g[0].context) + strings.Join(clauses, ", then ")
+		}
+	}
+	return sentence(strings.Join(parts, "; "))
+}
+
+// on begins a clause with its context.
+func on(context string) string {
+	if context == "" {
+		return ""
+	}
+	return "with " + context + " "
+}
+
+// stepClause is one step; the first explains what its parenthesis is.
+func (a *analysis) stepClause(c *claim, first bool) string {
+	from, to := show(c.axis.of(c.from.plan)), c.axis.words(c.axis.of(c.to.plan))
+	if len(c.axis.paths) > 1 {
+		from = c.axis.words(c.axis.of(c.from.plan))
+	}
+	span := fmt.Sprintf("from %s to %s", from, to)
+	switch {
+	case c.withheld != "":
+		return fmt.Sprintf("makes no statement %s (%s)", span, c.withheld)
+	case c.tested() && !c.detected():
+		return fmt.Sprintf("showed no difference detected %s", span)
+	}
+	verb, gain := "rose", c.diff.ratio-1
+	if gain < 0 {
+		verb, gain = "fell", -gain
+	}
+	text := fmt.Sprintf("%s by %s %s", verb, percent(gain), span)
+	if a.inline() && c.diff.hasInterval() {
+		text += fmt.Sprintf(" [%s]", c.interval())
+	}
+	if c.efficiency() >= 0 {
+		text += fmt.Sprintf(" (%s", percent(c.efficiency()))
+		if first {
+			text += " of proportional"
+		}
+		text += ")"
+	}
+	return text
+}
+
+// inline tells whether intervals stand in the sentence itself.
+func (a *analysis) inline() bool { return len(a.claims) <= inSentence }
+
+// scalingRanges gives the range of each step over many contexts.
+func (a *analysis) scalingRanges(claims []*claim, contexts int) string {
+	var order []string
+	ratios := map[string][]float64{}
+	for _, c := range claims {
+		if c.withheld != "" || !finite(c.diff.ratio) {
+			continue
+		}
+		key := c.what()
+		if ratios[key] == nil {
+			order = append(order, key)
+		}
+		ratios[key] = append(ratios[key], c.diff.ratio-1)
+	}
+	parts := make([]string, len(order))
+	for i, key := range order {
+		parts[i] = fmt.Sprintf("%s to %s (%s)", signedPercent(slices.Min(ratios[key])), signedPercent(slices.Max(ratios[key])), key)
+	}
+	if len(parts) == 0 {
+		return "No statement is made about scaling: " + claims[0].withheld + "."
+	}
+	return sentence(fmt.Sprintf("over %d settings of the other axes, %s changed by %s", contexts, a.measure.noun, strings.Join(parts, ", ")))
+}
+
+// ratioSentence says which value was better and by how much.
+func (a *analysis) ratioSentence(claims []*claim) string {
+	groups := byContext(claims)
+	if len(groups) > manyContexts && claims[0].axis.kind == categorical {
+		return a.ratioRanges(claims, len(groups))
+	}
+	if claims[0].axis.kind == categorical && len(claims[0].axis.values) == 2 {
+		return a.pairSentence(claims)
+	}
+	parts := make([]string, len(groups))
+	for i, g := range groups {
+		parts[i] = a.bestClause(g)
+	}
+	return sentence(strings.Join(parts, "; "))
+}
+
+// pairSentence is for an axis of two words: "ssd gave 2.41 × the throughput of
+// hdd with 1 broker, 2.38 × with 2 brokers".
+func (a *analysis) pairSentence(claims []*claim) string {
+	x := claims[0].axis
+	better, worse := x.words(x.of(claims[0].to.plan)), x.words(x.of(claims[0].from.plan))
+	parts := make([]string, len(claims))
+	for i, c := range claims {
+		figure := multiple(c.diff.ratio)
+		if i == 0 {
+			figure += " the " + a.measure.noun + " of " + worse
+		}
+		if a.inline() && c.diff.hasInterval() {
+			figure += " [" + c.interval() + "]"
+		}
+		if c.tested() && !c.detected() {
+			figure = "no difference detected to " + worse
+		}
+		parts[i] = strings.TrimSpace(figure + " " + strings.TrimSpace(on(c.context)))
+	}
+	return sentence(better + " gave " + and(parts))
+}
+
+func (a *analysis) ratioRanges(claims []*claim, contexts int) string {
+	x := claims[0].axis
+	byWorse := map[string][]float64{}
+	var order []string
+	for _, c := range claims {
+		worse := x.words(x.of(c.from.plan))
+		if byWorse[worse] == nil {
+			order = append(order, worse)
+		}
+		byWorse[worse] = append(byWorse[worse], c.diff.ratio)
+	}
+	parts := make([]string, len(order))
+	for i, worse := range order {
+		r := byWorse[worse]
+		parts[i] = fmt.Sprintf("%s to %s that of %s", figures(slices.Min(r)), multiple(slices.Max(r)), worse)
+	}
+	better := x.words(x.of(claims[0].to.plan))
+	return sentence(fmt.Sprintf("over %d settings of the other axes, the %s of %s was %s", contexts, a.measure.noun, better, and(parts)))
+}
+
+// bestClause names the best of several values, the least, and those that the
+// test cannot tell from the best.
+func (a *analysis) bestClause(g []*claim) string {
+	x := g[0].axis
+	worst := slices.MaxFunc(g, func(p, q *claim) int {
+		if (p.diff.ratio > q.diff.ratio) != a.measure.lesser {
+			return 1
+		}
+		return -1
+	})
+	text := fmt.Sprintf("%s%s gave the best %s, %s", on(g[0].context), x.words(x.of(g[0].to.plan)), a.measure.noun, a.units.show(*g[0].to.summary.Median, a.measure.unit))
+	if worst.tested() && !worst.detected() {
+		return text + ", but no difference detected to the others"
+	}
+	text += fmt.Sprintf(": %s that of %s", multiple(worst.diff.ratio), x.words(x.of(worst.from.plan)))
+	if a.inline() && worst.diff.hasInterval() {
+		text += " [" + worst.interval() + "]"
+	}
+	var same []string
+	for _, c := range g {
+		if c.tested() && !c.detected() {
+			same = append(same, x.words(x.of(c.from.plan)))
+		}
+	}
+	if len(same) > 0 {
+		text += ", no difference detected to " + and(same)
+	}
+	return text
+}
+
+// single says that figures without an interval are observations.
+func (a *analysis) single() string {
+	if len(a.claims) == 0 || !slices.ContainsFunc(a.claims, func(c *claim) bool { return c.diff.method == methodNotPair }) {
+		return ""
+	}
+	for _, c := range a.claims {
+		if c.tested() {
+			return "Where a cell has a single valid repeat its differences are observed, not tested."
+		}
+	}
+	return "Each cell has a single run, so these differences are observed, not tested."
+}
+
+// top names the best cell with its interval.
+func (a *analysis) top() string {
+	best := a.bestCell()
+	text := fmt.Sprintf("%s was %s", a.measure.noun, a.withInterval(best.summary))
+	if len(a.cells) > 1 {
+		text = fmt.Sprintf("the highest %s was %s, with %s", a.measure.noun, a.withInterval(best.summary), best.name)
+		if a.measure.lesser {
+			text = strings.Replace(text, "highest", "lowest", 1)
+		}
+	}
+	return sentence(text)
+}
+
+func (a *analysis) bestCell() *cellView {
+	var best *cellView
+	for _, c := range a.cells {
+		if c.summary.Median == nil {
+			continue
+		}
+		if best == nil || (*c.summary.Median > *best.summary.Median) != a.measure.lesser {
+			best = c
+		}
+	}
+	return best
+}
+
+// withInterval is "88.2 MB/s [87.1 … 89.3, n = 3]".
+func (a *analysis) withInterval(s result.Summary) string {
+	sc := a.units.scaleFor(s.Unit, *s.Median)
+	text := join(sc.number(*s.Median), sc.unit)
+	if s.Low != nil && s.High != nil {
+		return fmt.Sprintf("%s [%s … %s, n = %d]", text, sc.number(*s.Low), sc.number(*s.High), s.N)
+	}
+	return text + " [single run]"
+}
+
+// limits says in how many cells what was at its limit, with the fullest's figures.
+func (a *analysis) limits() string {
+	var order []resource
+	cells := map[resource][]*cellView{}
+	undetermined := 0
+	for _, c := range a.cells {
+		first := c.diag.first()
+		if c.summary.N > 0 && len(first) == 0 {
+			undetermined++
+		}
+		for _, s := range first {
+			if cells[s.what] == nil {
+				order = append(order, s.what)
+			}
+			cells[s.what] = append(cells[s.what], c)
+		}
+	}
+	if len(order) == 0 {
+		return sentence("what was at its limit is " + a.bestCell().diag.sentence(a.units))
+	}
+	parts := make([]string, len(order))
+	for i, what := range order {
+		parts[i] = a.limitClause(what, cells[what])
+	}
+	text := "at its limit: " + strings.Join(parts, "; ")
+	if undetermined > 0 {
+		text += fmt.Sprintf("; not determined in %s", count(undetermined, "cell"))
+	}
+	return sentence(text)
+}
+
+// limitClause is one resource: in how many cells, and the fullest with figures.
+func (a *analysis) limitClause(what resource, cells []*cellView) string {
+	fullest := slices.MaxFunc(cells, func(p, q *cellView) int {
+		s, _ := p.diag.largest(what)
+		t, _ := q.diag.largest(what)
+		if s.part() > t.part() {
+			return 1
+		}
+		return -1
+	})
+	s, _ := fullest.diag.largest(what)
+	if len(a.cells) == 1 {
+		return s.text(a.units)
+	}
+	return fmt.Sprintf("the %s in %d of %d cells (most with %s: %s)", what, len(cells), len(a.cells), fullest.name, s.text(a.units))
+}
+
+// leftOut names the repeats that do not count, or counts them where they are many.
+func (a *analysis) leftOut() string {
+	var named []string
+	for _, p := range a.problems() {
+		named = append(named, p.where+" ("+p.what+")")
+	}
+	switch {
+	case len(named) == 0:
+		return ""
+	case len(named) > manyRepeatsNamed:
+		return fmt.Sprintf("%d repeats are not counted; each is named below.", len(named))
+	}
+	return sentence("not counted: " + and(named))
+}
+
+// A problem is one repeat that does not count.
+type problem struct {
+	cell   *cellView
+	where  string // "repeat 2 of 3 brokers, ssd"
+	what   string // "invalid", "failed", "missing"
+	reason string
+}
+
+// problems lists the repeats that do not count, in the plan's order.
+func (a *analysis) problems() []problem {
+	var out []problem
+	for _, c := range a.cells {
+		for _, rep := range c.result.Repeats {
+			if rep.Status != result.Valid {
+				out = append(out, problem{c, fmt.Sprintf("repeat %d of %s", rep.Repeat, c.name), string(rep.Status), rep.Reason})
+			}
+		}
+		for _, n := range c.result.Missing {
+			out = append(out, problem{c, fmt.Sprintf("repeat %d of %s", n, c.name), "missing", "it was not measured"})
+		}
+	}
+	return out
+}
+
+// and joins as people do: "a, b and c".
+func and(parts []string) string {
+	if len(parts) < 2 {
+		return strings.Join(parts, "")
+	}
+	return strings.Join(parts[:len(parts)-1], ", ") + " and " + parts[len(parts)-1]
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// sentence gives a clause its capital letter and full stop. Names of things
+// that begin it keep their spelling.
+func sentence(text string) string {
+	for _, word := range []string{"with ", "throughput ", "over ", "the ", "at ", "what ", "not ", "rate ", "consume ", "p99 "} {
+		if strings.HasPrefix(text, word) {
+			text = strings.ToUpper(text[:1]) + text[1:]
+		}
+	}
+	return text + "."
+}

@@ -1,0 +1,15 @@
+package reports
+
+import (
+	"os"
+	"testing"
+)
+
+func TestTry(t *testing.T) {
+	run := disks(3).write(t)
+	r, err := Write(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	Text(os.Stdout, run, r)
+}
