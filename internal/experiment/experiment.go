@@ -2,7 +2,7 @@
 // checks, matrix and plan, and the JSON Schema made from its types.
 //
 // It contacts nothing and changes nothing. Its product is a [Plan]: cells with
-// every value resolved, in the order in which they are measured.
+// every value resolved, and the order in which they are measured.
 package experiment
 
 // An Experiment is the whole file, as written, with defaults applied.
@@ -22,7 +22,7 @@ type Experiment struct {
 	Retries int            `yaml:"retries" doc:"how often an invalid repeat is tried again" default:"1" min:"0"`
 	Order   string         `yaml:"order" doc:"blocked visits each cluster state once; rounds makes each repeat one pass over all cells" default:"blocked" enum:"blocked,rounds"`
 	Seed    uint64         `yaml:"seed" doc:"seed of every shuffle; chosen and recorded when not given"`
-	Limit   Duration       `yaml:"limit" doc:"wall clock of the whole run; at it the run stops and tears down"`
+	Limit   Duration       `yaml:"limit" doc:"wall clock of the whole run; at it the run stops and tears down" min:"1"`
 	Collect Collect        `yaml:"collect" doc:"what watches the hosts during each repeat" cost:"live"`
 }
 
@@ -64,8 +64,8 @@ type Network struct {
 
 // Kafka says which Kafka runs and how.
 type Kafka struct {
-	Version string            `yaml:"version" doc:"version of Kafka, 2.8 and later" default:"4.4.0"`
-	Source  Source            `yaml:"source" doc:"where the distribution comes from: maven, {archive, sha512} or {directory}"`
+	Version string            `yaml:"version" doc:"version of Kafka, 2.8 and later" default:"4.4.0" cost:"prepare"`
+	Source  Source            `yaml:"source" doc:"where the distribution comes from: maven, {archive, sha512} or {directory}" default:"maven" cost:"prepare"`
 	Mode    string            `yaml:"mode" doc:"kraft has controllers of their own, combined runs controller and broker in one process" default:"kraft" enum:"kraft,combined"`
 	Broker  map[string]string `yaml:"broker" doc:"broker settings by Kafka's own names"`
 	JVM     JVM               `yaml:"jvm" doc:"the brokers' Java virtual machine"`
@@ -98,8 +98,8 @@ type Bench struct {
 	Records           Count             `yaml:"records" doc:"records to send; without it the load lasts duration" per:"broker,worker,topic,producer" cost:"client"`
 	Rate              SendRate          `yaml:"rate" doc:"records a second in all, or max" default:"max" cost:"client"`
 	Warmup            Duration          `yaml:"warmup" doc:"load before the measured window; default 5s, 0s with records" cost:"client"`
-	Duration          Duration          `yaml:"duration" doc:"length of the measured window; default 30s without records" cost:"client"`
-	Limit             Duration          `yaml:"limit" doc:"how long one repeat may take in all; default ten times what it should" cost:"client"`
+	Duration          Duration          `yaml:"duration" doc:"length of the measured window; default 30s without records" cost:"client" min:"1"`
+	Limit             Duration          `yaml:"limit" doc:"how long one repeat may take in all; default ten times what it should" cost:"client" min:"1"`
 	Producer          map[string]string `yaml:"producer" doc:"producer settings by Kafka's own names" cost:"client"`
 	Consumer          map[string]string `yaml:"consumer" doc:"consumer settings by Kafka's own names" cost:"client"`
 }
@@ -115,7 +115,8 @@ type Collect struct {
 // Problem is what a stage finds wrong with a cell: the dotted path of the key,
 // what is wrong, and what was expected. [File.Locate] turns it into an *Error.
 type Problem struct {
-	Path     string
+	Path     string // of the file; the rig's name and the bench's may be left out
 	Reason   string
 	Expected string
+	Cell     string // the cell's ID; [File.Check] fills it in, so that a matrix value is found
 }

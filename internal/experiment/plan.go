@@ -68,13 +68,3 @@ type BlockAxis struct {
 	Paths  []string
 	Values [][]string // one row a value, one column a path; as written
 }
-
-// Between says what must be done before b can be measured where a was.
-func Between(a, b *Cell) Transition { panic("being built") }
-
-// Hosts is the number of hosts that each role's own pool has in this cell;
-// a pool that shares another's hosts has none of its own.
-func (c *Cell) Hosts() map[string]int { panic("being built") }
-
-// Resolve turns a count into a number for this cell.
-func (c *Cell) Resolve(n Count) int64 { panic("being built") }

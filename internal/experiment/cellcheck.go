@@ -1,0 +1,209 @@
+package experiment
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+var (
+	versionPattern = regexp.MustCompile(`^([0-9]{1,4})\.([0-9]{1,4})\.([0-9]{1,4})$`)
+	sha512Pattern  = regexp.MustCompile(`^[0-9a-fA-F]{128}$`)
+)
+
+// diskUse is the share of a disk that a load may fill: beyond it a run stops.
+const diskUse = 0.9
+
+func placed(pool string) func(*Cell) []Problem {
+	return func(c *Cell) []Problem {
+		p := c.Rig.pool(pool)
+		switch {
+		case p.exists() || pool == "controllers" && p == (Pool{}):
+			return nil
+		case p == (Pool{}):
+			return []Problem{{Path: pool, Reason: "is missing", Expected: "a pool of hosts, such as " + pool + ": {count: 1}"}}
+		}
+		return []Problem{{Path: pool, Reason: "has no hosts", Expected: "count, or on: with the pool whose hosts it shares"}}
+	}
+}
+
+// shared checks a pool that has its hosts from another.
+func shared(pool string) func(*Cell) []Problem {
+	return func(c *Cell) []Problem {
+		p := c.Rig.pool(pool)
+		if p.On == "" {
+			return nil
+		}
+		own, n := c.Rig.owner(pool)
+		on := c.Rig.pool(p.On)
+		switch {
+		case c.Rig.pool(own).On != "":
+			return []Problem{{Path: pool + ".on", Reason: "goes in a circle", Expected: "a pool with hosts of its own"}}
+		case !on.exists():
+			return []Problem{{Path: pool + ".on", Reason: "there are no " + p.On + " in rig " + c.RigName, Expected: "a pool that the rig has"}}
+		}
+		var out []Problem
+		if p.Count > n {
+			out = append(out, Problem{Path: pool + ".count", Reason: fmt.Sprintf("%d is more than the %d hosts of %s", p.Count, n, p.On), Expected: fmt.Sprintf("at most %d", n)})
+		}
+		for key, set := range map[string]bool{"disk": p.Disk != (Disk{}), "network": p.Network != (Network{}), "cpus": p.CPUs > 0, "memory": p.Memory > 0} {
+			if set {
+				out = append(out, Problem{Path: pool + "." + key, Reason: "the hosts are those of " + own + ", which say what they have", Expected: own + "." + key})
+			}
+		}
+		return out
+	}
+}
+
+func combined(c *Cell) []Problem {
+	if c.Kafka.Mode != "combined" || !c.Rig.Controllers.exists() {
+		return nil
+	}
+	return []Problem{{Path: "controllers", Reason: "with mode combined the brokers are the controllers", Expected: "no controllers, or kafka.mode: kraft"}}
+}
+
+func version(c *Cell) []Problem {
+	v := c.Kafka.Version
+	m := versionPattern.FindStringSubmatch(v)
+	if m == nil {
+		return []Problem{{Path: "kafka.version", Reason: quoted(v) + " is not a version of Kafka", Expected: "three numbers, such as 4.4.0"}}
+	}
+	major, _ := strconv.Atoi(m[1])
+	minor, _ := strconv.Atoi(m[2])
+	switch {
+	case major < 2 || major == 2 && minor < 8:
+		return []Problem{{Path: "kafka.version", Reason: v + " is too old", Expected: "2.8.0 or later"}}
+	case major < 3 || major == 3 && minor < 3:
+		return []Problem{{Path: "kafka.version", Reason: "KRaft was a preview in Kafka " + v + ", and mode zookeeper is not built yet", Expected: "3.3.0 or later"}}
+	}
+	return nil
+}
+
+func distribution(c *Cell) []Problem {
+	const path = "kafka.source"
+	s := c.Kafka.Source
+	switch {
+	case s == (Source{}):
+		return nil
+	case s.Directory != "" && (s.Archive != "" || s.SHA512 != ""):
+		return []Problem{{Path: path, Reason: "has a directory and an archive", Expected: "one of the two"}}
+	case s.Directory != "":
+		if missing(s.Directory, true) {
+			return []Problem{{Path: path + ".directory", Reason: "there is no directory " + s.Directory, Expected: "an unpacked distribution of Kafka"}}
+		}
+		return nil
+	case s.Archive == "":
+		return []Problem{{Path: path, Reason: "has a sha512 and no archive", Expected: "archive, a path or a URL"}}
+	}
+	var out []Problem
+	if s.SHA512 == "" {
+		out = append(out, Problem{Path: path, Reason: "has an archive without its sha512", Expected: "sha512, as published beside the archive"})
+	} else if !sha512Pattern.MatchString(s.SHA512) {
+		out = append(out, Problem{Path: path + ".sha512", Reason: quoted(s.SHA512) + " is not a SHA-512", Expected: "128 hexadecimal digits"})
+	}
+	if u, err := url.Parse(s.Archive); isURL(s.Archive) && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
+		out = append(out, Problem{Path: path + ".archive", Reason: quoted(s.Archive) + " is not a URL that krig can fetch", Expected: "https://HOST/PATH, or a path of this machine"})
+	} else if !isURL(s.Archive) && missing(s.Archive, false) {
+		out = append(out, Problem{Path: path + ".archive", Reason: "there is no file " + s.Archive, Expected: "a .tgz of Kafka"})
+	}
+	return out
+}
+
+func heap(c *Cell) []Problem {
+	pool, _ := c.Rig.owner("brokers")
+	memory, need, why := c.Rig.pool(pool).Memory, c.Kafka.JVM.Heap, ""
+	if q := c.Quorum(); q.Pool == pool && !q.Combined {
+		need, why = need+controllerHeap, " and a controller's "+controllerHeap.String()
+	}
+	if memory == 0 || need < memory {
+		return nil
+	}
+	return []Problem{{Path: "kafka.jvm.heap", Reason: fmt.Sprintf("%s%s leave nothing of the host's %s", c.Kafka.JVM.Heap, why, memory), Expected: "less than " + pool + ".memory"}}
+}
+
+func flags(c *Cell) []Problem {
+	for _, flag := range c.Kafka.JVM.Flags {
+		switch {
+		case strings.HasPrefix(flag, "-Xmx"), strings.HasPrefix(flag, "-Xms"):
+			return []Problem{{Path: "kafka.jvm.flags", Reason: quoted(flag) + " would contradict the heap", Expected: "kafka.jvm.heap instead"}}
+		case !strings.HasPrefix(flag, "-") || strings.ContainsAny(flag, "\n\r\x00"):
+			return []Problem{{Path: "kafka.jvm.flags", Reason: quoted(flag) + " is not a flag", Expected: "flags of java, such as -XX:+UseG1GC"}}
+		}
+	}
+	return nil
+}
+
+// throttle checks that a disk has its speed from one place.
+func throttle(pool string) func(*Cell) []Problem {
+	return func(c *Cell) []Problem {
+		d := c.Rig.pool(pool).Disk
+		write, read := profileRates(d.Profile)
+		if d.Profile == "custom" || d.Profile == "" || d.IOPS == 0 && d.Write == write && d.Read == read {
+			return nil
+		}
+		return []Problem{{Path: pool + ".disk.profile", Reason: "stands beside write, read or iops", Expected: "a profile, or figures of its own"}}
+	}
+}
+
+func replication(c *Cell) []Problem {
+	n := c.BrokerCount()
+	if n < 1 || c.Bench.ReplicationFactor <= n {
+		return nil
+	}
+	return []Problem{{Path: "bench.replication_factor", Reason: fmt.Sprintf("%d replicas need as many brokers", c.Bench.ReplicationFactor), Expected: fmt.Sprintf("at most %d, the number of brokers", n)}}
+}
+
+func clients(c *Cell) []Problem {
+	producers, consumers := c.Resolve(c.Bench.Producers), c.Resolve(c.Bench.Consumers)
+	switch {
+	case c.WorkerCount() < 1 || producers > 0:
+		return nil
+	case consumers > 0:
+		return []Problem{{Path: "bench.consumers", Reason: "there are no records to read without producers", Expected: "bench.producers above 0"}}
+	}
+	return []Problem{{Path: "bench.producers", Reason: "without producers and consumers there is no load", Expected: "1 or more, such as 1 per worker"}}
+}
+
+func end(c *Cell) []Problem {
+	switch b := c.Bench; {
+	case b.Records.Set && b.Duration > 0:
+		return []Problem{{Path: "bench.duration", Reason: "stands beside records, and each would end the load", Expected: "one of the two"}}
+	case !b.Records.Set && b.Duration < Duration(time.Second):
+		return []Problem{{Path: "bench.duration", Reason: b.Duration.String() + " is too short to see anything", Expected: "1s or more"}}
+	}
+	return nil
+}
+
+func limit(c *Cell) []Problem {
+	b := c.Bench
+	if b.Limit == 0 || b.Limit > b.Warmup+b.Duration {
+		return nil
+	}
+	return []Problem{{Path: "bench.limit", Reason: fmt.Sprintf("%s would end the repeat inside its %s of load", b.Limit, b.Warmup+b.Duration), Expected: "more than warmup and duration together"}}
+}
+
+func interval(c *Cell) []Problem {
+	i := time.Duration(c.Collect.Interval)
+	if i >= time.Second && i%time.Second == 0 {
+		return nil
+	}
+	return []Problem{{Path: "collect.interval", Reason: c.Collect.Interval.String() + " is not possible", Expected: "whole seconds, 1s or more"}}
+}
+
+// space refuses records that the fullest broker's disk cannot hold.
+func space(c *Cell) []Problem {
+	size := float64(c.BrokerDisk().Size)
+	need := float64(c.LoadBytes()) * c.fullest()
+	if size == 0 || need <= diskUse*size {
+		return nil
+	}
+	return []Problem{{Path: "bench.records",
+		Reason: fmt.Sprintf("%d records of %s in %d replicas take up to %s on one broker, whose disk has %s", c.Resolve(c.Bench.Records), c.Bench.RecordSize,
+			c.Bench.ReplicationFactor, roughly(need), c.BrokerDisk().Size),
+		Expected: fmt.Sprintf("at most %.0f %% of the disk: fewer records, a larger disk or more partitions and brokers", 100*diskUse)}}
+}
+
+func roughly(bytes float64) string { return fmt.Sprintf("%.1fGiB", bytes/(1<<30)) }

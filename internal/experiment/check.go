@@ -1,0 +1,98 @@
+package experiment
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// checkFile refuses what no cell is needed to see.
+func (f *File) checkFile() {
+	refuse := func(n *yaml.Node, key string, why refusal) { f.problems.add(f.origin.refuse(n, key, why)) }
+	if n := child(f.root, "name"); n != nil && n.Kind == yaml.ScalarNode && n.Value != "" {
+		if why := badName(n.Value); why != nil {
+			refuse(n, "name", *why)
+		}
+	}
+	list := child(f.root, "bench")
+	if !f.names.listed {
+		if n := child(list, "name"); n != nil && badName(n.Value) != nil {
+			refuse(n, "bench.name", *badName(n.Value))
+		}
+		return
+	}
+	benchKeys := keys(fields(reflect.TypeFor[Bench]()))
+	for i, item := range list.Content {
+		name := f.names.benches[i]
+		at := item
+		if n := child(item, "name"); n != nil {
+			at = n
+		}
+		key := itemKey("bench", item, i) + ".name"
+		switch {
+		case name == "" && len(list.Content) > 1 && item.Kind == yaml.MappingNode:
+			refuse(at, key, refusal{reason: "is missing: of several benches each needs a name", expected: "text"})
+		case name == "":
+		case badName(name) != nil:
+			refuse(at, key, *badName(name))
+		case slices.Contains(benchKeys, name):
+			refuse(at, key, refusal{reason: quoted(name) + " is a key of a bench: paths could not tell them apart", expected: "another name"})
+		case slices.Index(f.names.benches, name) < i:
+			refuse(at, key, refusal{reason: quoted(name) + " names two benches", expected: "a name of its own"})
+		}
+	}
+}
+
+// A check looks at one cell. reads are the keys that it depends on: where one
+// of them is refused already, it would only say what follows from that.
+type check struct {
+	reads string
+	find  func(c *Cell) []Problem
+}
+
+func checks() []check {
+	return []check{
+		{"brokers", placed("brokers")},
+		{"controllers", placed("controllers")},
+		{"workers", placed("workers")},
+		{"brokers workers controllers", shared("brokers")},
+		{"brokers workers controllers", shared("controllers")},
+		{"brokers workers controllers", shared("workers")},
+		{"controllers kafka.mode", combined},
+		{"kafka.version kafka.mode", version},
+		{"kafka.source", distribution},
+		{"kafka.jvm.heap brokers.memory brokers.on controllers kafka.mode", heap},
+		{"kafka.jvm.flags", flags},
+		{"brokers.disk", throttle("brokers")},
+		{"controllers.disk", throttle("controllers")},
+		{"workers.disk", throttle("workers")},
+		{"bench.replication_factor brokers", replication},
+		{"bench.producers bench.consumers bench.topics workers brokers", clients},
+		{"bench.records bench.duration", end},
+		{"bench.duration bench.warmup bench.limit", limit},
+		{"collect.interval", interval},
+		{"bench brokers workers", space},
+	}
+}
+
+// checkCell runs all checks on a cell.
+func (f *File) checkCell(c *Cell) {
+	for i, check := range checks() {
+		if slices.ContainsFunc(strings.Fields(check.reads), func(key string) bool { return f.refused(key, c) }) {
+			continue
+		}
+		for _, p := range check.find(c) {
+			p.Cell = c.ID
+			f.report(p, &f.problems, strconv.Itoa(i), f.said)
+		}
+	}
+}
+
+// refused tells whether the reader refused a key that the cell has.
+func (f *File) refused(key string, c *Cell) bool {
+	p := f.points[c.ID]
+	return f.found.poisons(f.display(f.steps(key, p), p.bench))
+}
