@@ -1,0 +1,77 @@
+# krig's Makefile. `make` lists what it can do. The one prerequisite is a Go of
+# the version that go.mod names; every target sets up the rest itself.
+
+SHELL   := bash
+CACHE   := $(HOME)/.cache/krig
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+ARCH    := $(shell go env GOARCH)
+LINT_VERSION := 2.15.0
+LINT    := $(CACHE)/bin/golangci-lint
+
+# Packages whose tests are fast and full of goroutines: these run under the
+# race detector too.
+RACE := ./internal/agent/... ./internal/cli/... ./internal/experiment/... ./internal/remote/... ./internal/rundir/... ./bench/loadgen/... ./bench/hoststat/...
+
+GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false
+GO_TEST  := go test -timeout 20m
+
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-test build demo test test-faults test-examples bench lint clean packages packages-test lint-tool krig agent-amd64 agent-arm64
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## install what krig needs on this machine, build it, and fetch Kafka
+	@$(MAKE) --no-print-directory -j4 packages build
+	@bin/krig doctor --fetch
+
+build: ## build bin/krig and bin/krig-agent for linux/amd64 and linux/arm64
+	@mkdir -p bin
+	@$(MAKE) --no-print-directory -j3 krig agent-amd64 agent-arm64
+	@ln -sfn krig-agent-linux-$(ARCH) bin/krig-agent
+
+demo: setup ## stand Kafka up, load it, report: examples/demo.yaml
+	bin/krig run examples/demo.yaml
+
+test: setup-test ## vet and all tests that need no more than this machine (12 minutes)
+	go vet ./...
+	$(GO_TEST) ./...
+	$(GO_TEST) -race -short $(RACE)
+
+test-faults: setup-test ## kill krig, its hosts and its parts at every stage
+	$(GO_TEST) -count=1 -tags faults -run '^TestFault' ./...
+
+test-examples: setup-test ## run every example for real and look at its results
+	$(GO_TEST) -count=1 -tags examples -run '^TestExample' ./internal/cli
+
+bench: setup ## print the figures that README.md states
+	go test -run '^$$' -bench . -benchtime 1x -timeout 60m ./...
+
+lint: lint-tool ## formatting, linters, sizes, the rules of import
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not formatted by gofmt:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
+	$(LINT) run ./...
+
+clean: ## remove what was built here; runs and the cache stay
+	rm -rf bin
+
+# What the targets above are made of.
+
+setup-test:
+	@$(MAKE) --no-print-directory -j4 packages-test build
+	@bin/krig doctor --fetch
+
+packages:
+	@.ci/packages lab
+
+packages-test:
+	@.ci/packages lab test
+
+krig:
+	@$(GO_BUILD) -ldflags '-X main.version=$(VERSION)' -o bin/krig ./cmd/krig
+
+agent-amd64 agent-arm64: agent-%:
+	@GOOS=linux GOARCH=$* $(GO_BUILD) -ldflags '-s -w' -o bin/krig-agent-linux-$* ./cmd/krig-agent
+
+lint-tool:
+	@$(LINT) version 2>/dev/null | grep -q 'version $(LINT_VERSION) ' || \
+		GOBIN=$(CACHE)/bin go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v$(LINT_VERSION)

@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"krig/internal/experiment"
+	"krig/internal/pipeline"
+)
+
+// initCmd writes an experiment to start from.
+func (a *app) initCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:       "init TEMPLATE [FILE]",
+		GroupID:   groupFile,
+		Short:     "Write a commented experiment to start from",
+		Long:      "Write a commented experiment to FILE, or to standard output. A FILE that is\nthere already is left alone. TEMPLATE is lab: hosts on this machine.",
+		Example:   "  krig init lab my.yaml",
+		Args:      args(cobra.RangeArgs(1, 2)),
+		ValidArgs: []string{"lab"},
+		RunE: func(_ *cobra.Command, args []string) error {
+			text, err := experiment.Template(args[0])
+			if err != nil {
+				return usage(err)
+			}
+			if len(args) == 1 {
+				_, err = a.Out.Write(text)
+				return err
+			}
+			return a.writeNew(args[1], text)
+		},
+	}
+}
+
+// writeNew writes a file that must not be there yet.
+func (a *app) writeNew(file string, text []byte) error {
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return usage(fmt.Errorf("%s is there already", file))
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("writing %s: %w", file, err)
+	}
+	a.say("wrote %s; next: krig plan %s", file, file)
+	return nil
+}
+
+// checkCmd validates an experiment.
+func (a *app) checkCmd() *cobra.Command {
+	var set []string
+	cmd := &cobra.Command{
+		Use:     "check FILE",
+		GroupID: groupFile,
+		Short:   "Say what is wrong with an experiment",
+		Long: `Check an experiment: every error at once, each with its file, line, column, key
+and what was expected. Nothing is contacted; no secret or credential is needed.`,
+		Args: args(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			_, plan, err := pipeline.Check(args[0], set...)
+			if err != nil {
+				return err
+			}
+			a.say("%s: nothing wrong; %s, %s", args[0], count(len(plan.Cells), "cell"), count(len(plan.Visits), "repeat"))
+			return nil
+		},
+	}
+	setFlag(cmd, &set)
+	return cmd
+}
+
+// setFlag gives a command that reads an experiment the flag that changes it.
+func setFlag(cmd *cobra.Command, set *[]string) {
+	cmd.Flags().StringArrayVar(set, "set", nil, "change one value of the experiment, as PATH=VALUE; may be given again")
+}
+
+// schemaCmd prints the JSON Schema of experiments.
+func (a *app) schemaCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:     "schema",
+		GroupID: groupFile,
+		Short:   "Print the JSON Schema of experiment files",
+		Long:    "Print the JSON Schema of experiment files. Editors complete and check from it.",
+		Example: "  krig schema > krig.schema.json\n  # and as the first line of an experiment:\n  # yaml-language-server: $schema=krig.schema.json",
+		Args:    args(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			schema, err := experiment.Schema()
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(a.Out, strings.TrimSpace(string(schema)))
+			return err
+		},
+	}
+}

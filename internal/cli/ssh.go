@@ -1,0 +1,178 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/crypto/ssh/knownhosts"
+
+	"krig/internal/pipeline"
+	"krig/internal/remote"
+	"krig/internal/rundir"
+)
+
+// sshCmd opens a shell on a host, or runs one command on several.
+func (a *app) sshCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:     "ssh RUN HOST|ROLE [-- COMMAND...]",
+		GroupID: groupRun,
+		Short:   "A shell on a host, or one command on all hosts of a role",
+		Long: `Open a shell on a host of a rig that stands, by this machine's ssh with the
+run's own key and host keys. With a command, run it and print its output; given a
+role (broker, controller, worker or all) instead of a host, run it on all of
+them side by side and print the output host by host.`,
+		Example: `  krig ssh last b1
+  krig ssh last broker -- df -h
+  krig ssh last b2 -- sh -c 'tail -n 20 /tmp/*.log'`,
+		Args: args(func(cmd *cobra.Command, args []string) error {
+			if dash := cmd.ArgsLenAtDash(); dash >= 0 && dash != 2 {
+				return fmt.Errorf("RUN and HOST come before --, the command after it")
+			} else if dash == 2 && len(args) > 2 {
+				return nil
+			}
+			return cobra.ExactArgs(2)(cmd, args)
+		}),
+		ValidArgsFunction: a.completeRunHost,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.ssh(cmd.Context(), args[0], args[1], args[2:])
+		},
+	}
+}
+
+func (a *app) ssh(ctx context.Context, name, who string, command []string) (err error) {
+	run, err := a.open(name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, run.Close()) }()
+	standing, err := pipeline.ReadStanding(run)
+	if err != nil {
+		return err
+	}
+	if standing == nil || len(standing.Hosts) == 0 {
+		return fmt.Errorf("no host of run %s stands", run.ID)
+	}
+	chosen := choose(standing.Hosts, who)
+	switch {
+	case len(chosen) == 0:
+		return usage(fmt.Errorf("run %s has no host and no role %q; it has %s", run.ID, who, strings.Join(hostNames(standing.Hosts), ", ")))
+	case len(command) > 0:
+		return a.onAll(ctx, run, chosen, command)
+	case len(chosen) > 1:
+		return usage(fmt.Errorf("a shell is for one host: %s", strings.Join(hostNames(chosen), ", ")))
+	}
+	return a.shell(ctx, run, chosen[0])
+}
+
+// choose finds the hosts that a name or a role means.
+func choose(all []rundir.Host, who string) []rundir.Host {
+	var out []rundir.Host
+	for _, h := range all {
+		if h.Name == who || who == "all" || h.Has(rundir.Role(strings.TrimSuffix(who, "s"))) {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+func hostNames(hosts []rundir.Host) []string {
+	out := make([]string, len(hosts))
+	for i, h := range hosts {
+		out[i] = h.Name
+	}
+	return out
+}
+
+// onAll runs a command on hosts side by side and prints what each printed, in
+// the hosts' order; with several, each below its name.
+func (a *app) onAll(ctx context.Context, run *rundir.Run, hosts []rundir.Host, argv []string) error {
+	fleet := remote.NewFleet(run.Dir)
+	fleet.Add(hosts...)
+	var mu sync.Mutex
+	printed := map[string]*bytes.Buffer{}
+	err := fleet.Each(ctx, hostNames(hosts), func(ctx context.Context, name string, c *remote.Conn) error {
+		out := &bytes.Buffer{}
+		err := c.Exec(ctx, remote.Cmd{Argv: argv, Stdout: out, Stderr: out})
+		mu.Lock()
+		defer mu.Unlock()
+		printed[name] = out
+		return err
+	})
+	for _, h := range hosts {
+		out := printed[h.Name]
+		if out == nil { // never reached: the error says so
+			continue
+		}
+		if len(hosts) > 1 {
+			fmt.Fprintf(a.Out, "== %s\n", h.Name)
+		}
+		if _, werr := out.WriteTo(a.Out); werr != nil {
+			err = errors.Join(err, werr)
+		}
+	}
+	return errors.Join(err, fleet.Close())
+}
+
+// shell runs this machine's ssh on a host. The host's own exit status is the
+// user's affair; ssh's own failure is krig's.
+func (a *app) shell(ctx context.Context, run *rundir.Run, h rundir.Host) error {
+	dir, err := os.MkdirTemp("", "krig-ssh-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	known := filepath.Join(dir, "known_hosts")
+	if err := os.WriteFile(known, []byte(knownHosts(h)), 0o600); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "ssh", sshArgs(run, h, known)...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.In, a.Out, a.Err
+	err = cmd.Run()
+	var status *exec.ExitError
+	if errors.As(err, &status) && status.ExitCode() != 255 {
+		return nil
+	}
+	if errors.Is(err, exec.ErrNotFound) {
+		return hint(errors.New("this machine has no ssh"), "apt-get install -y openssh-client")
+	}
+	if err != nil {
+		return fmt.Errorf("ssh to %s: %w", h.Name, err)
+	}
+	return nil
+}
+
+// sshArgs are ssh's arguments: the run's key and the host's own keys, and
+// nothing of the user's configuration.
+func sshArgs(run *rundir.Run, h rundir.Host, known string) []string {
+	return []string{
+		"-F", "none",
+		"-i", run.Path(h.SSH.KeyFile),
+		"-o", "IdentitiesOnly=yes",
+		"-o", "StrictHostKeyChecking=yes",
+		"-o", "UserKnownHostsFile=" + known,
+		"-o", "GlobalKnownHostsFile=none",
+		"-p", strconv.Itoa(h.SSH.Port),
+		"-l", h.SSH.User,
+		h.SSH.Address,
+	}
+}
+
+// knownHosts are the pinned keys of a host in the form of a known_hosts file.
+func knownHosts(h rundir.Host) string {
+	address := knownhosts.Normalize(fmt.Sprintf("[%s]:%d", h.SSH.Address, h.SSH.Port))
+	var b strings.Builder
+	for _, key := range slices.Sorted(slices.Values(h.SSH.HostKey)) {
+		fmt.Fprintf(&b, "%s %s\n", address, strings.TrimSpace(key))
+	}
+	return b.String()
+}
