@@ -16,6 +16,7 @@ import (
 
 // A File is an experiment that was read and checked.
 type File struct {
+	Path       string      // as given to Load
 	Experiment *Experiment // overrides and defaults applied, matrix not
 
 	origin origin
@@ -45,7 +46,7 @@ func Load(path string, set ...string) (*File, error) {
 }
 
 func load(path string, data []byte, set []string) (*File, error) {
-	f := &File{origin: origin{file: path, overrides: set}, points: make(map[string]point), said: make(map[string]bool)}
+	f := &File{Path: path, origin: origin{file: path, overrides: set}, points: make(map[string]point), said: make(map[string]bool)}
 	root, broken := f.origin.parse(data)
 	if broken != nil {
 		return nil, broken
