@@ -1,65 +1,74 @@
 // Package agent is the protocol between krig and krig-agent: length-framed
 // messages on one SSH session's stdin and stdout, several calls at once, stdin
 // the lease. Both programs import it; it is apart from internal/remote so that
-// the agent carries no SSH.
+// the agent carries no SSH. It does not know how the agent got to its host.
+//
+// # Protocol
+//
+// The agent greets with one line of text, "krig-agent <protocol> <build>". After
+// it both sides send frames: four bytes of length, most significant first, and
+// as much JSON. A frame belongs to a call by its number. Each side may have
+// one window of unread bytes on the way for each call; reading opens it again,
+// so that a call that nobody reads holds up itself alone.
 package agent
 
 import (
-	"context"
 	"encoding/json"
-	"io"
+	"errors"
+	"runtime/debug"
+	"strings"
 )
 
-// Message is one message of a call, from the agent.
+// Protocol is the number of this protocol. Programs of different numbers refuse each other.
+const Protocol = 1
+
+// ErrGreeting means that what answered is no krig-agent, or one that does not
+// fit this krig.
+var ErrGreeting = errors.New("no krig-agent that fits this krig")
+
+// ErrLease means that krig is gone: the lease has ended.
+var ErrLease = errors.New("the lease has ended")
+
+// Message is one message of a call.
 type Message struct {
 	Kind string // chosen by the verb, such as "line", "interval", "ready"
 	Body json.RawMessage
 }
 
-// Client talks to one krig-agent.
-type Client struct{}
-
-// NewClient speaks the protocol over the agent's standard output (r) and input
-// (w). Closing w ends the agent and everything it started.
-func NewClient(r io.Reader, w io.WriteCloser) *Client { panic("being built") }
-
-// Call is one running verb on the agent.
-type Call struct{}
-
-// Call starts a verb with arguments that it reads as JSON.
-func (c *Client) Call(ctx context.Context, verb string, args any) (*Call, error) {
-	panic("being built")
+// Error is a verb that failed on the agent.
+type Error struct {
+	Verb   string
+	Reason string
 }
 
-// Close closes the lease and waits for the agent's end.
-func (c *Client) Close() error { panic("being built") }
+// Error names the verb and says what the agent said.
+func (e *Error) Error() string { return e.Verb + ": " + e.Reason }
 
-// Next returns the verb's next message; io.EOF after its good end, the verb's
-// error or the connection's otherwise.
-func (c *Call) Next(ctx context.Context) (Message, error) { panic("being built") }
+// build is set when krig and krig-agent are linked, to the same name for both:
+// -ldflags "-X krig/internal/agent.build=NAME".
+var build string
 
-// Send gives the running verb further input.
-func (c *Call) Send(kind string, body any) error { panic("being built") }
+// unknownBuild is the name of a program that does not know its source.
+const unknownBuild = "unknown"
 
-// Cancel asks the verb to end early; Next goes on until io.EOF or an error.
-func (c *Call) Cancel() error { panic("being built") }
-
-// Verb is one thing the agent can do. It returns when it is done or ctx ends.
-type Verb func(ctx context.Context, s *Session) error
-
-// Session is the agent's side of a call.
-type Session struct {
-	Args json.RawMessage
-}
-
-// Emit sends a message to the caller. It blocks when the caller reads too slowly.
-func (s *Session) Emit(kind string, body any) error { panic("being built") }
-
-// Receive waits for the caller's next input.
-func (s *Session) Receive(ctx context.Context) (Message, error) { panic("being built") }
-
-// Serve runs verbs until in ends; then every running verb's context ends, and
-// Serve returns when all have returned.
-func Serve(ctx context.Context, in io.Reader, out io.Writer, verbs map[string]Verb) error {
-	panic("being built")
+// BuildName is the source that this program was built from: the name given when it was
+// linked, else the commit, else "unknown", as in tests.
+func BuildName() string {
+	if build != "" {
+		return strings.Join(strings.Fields(build), "_") // the greeting is split at spaces
+	}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return unknownBuild
+	}
+	name, dirty := unknownBuild, ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			name = s.Value
+		case s.Key == "vcs.modified" && s.Value == "true":
+			dirty = "+dirty"
+		}
+	}
+	return name + dirty
 }
