@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 )
 
@@ -19,8 +20,10 @@ type Run struct {
 	Short  string // the short id alone: six of a-z0-9; names of krig's things contain krig-<Short>
 	Ledger *Ledger
 
+	mu       sync.Mutex
 	listener func(Event)
-	log      *os.File
+	log      *os.File // opened by the first line
+	lock     *os.File // nil when this process does not hold the run
 }
 
 // An Event is one line of progress. Stages report them through [Run.Report].
@@ -35,21 +38,43 @@ type Event struct {
 	Throughput            float64 // bytes/s at present; 0 when no load runs
 }
 
+// Listen hands every later event to f, one at a time. nil hands them to nobody.
+func (r *Run) Listen(f func(Event)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.listener = f
+}
+
 // Report writes an event to krig.log and hands it to the listener.
 func (r *Run) Report(e Event) {
 	if e.At.IsZero() {
 		e.At = time.Now()
 	}
-	if r.log != nil && e.Message != "" {
-		host := ""
-		if e.Host != "" {
-			host = " " + e.Host + ":"
-		}
-		fmt.Fprintf(r.log, "%s %s:%s %s\n", e.At.UTC().Format(time.RFC3339Nano), e.Stage, host, e.Message)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e.Message != "" {
+		r.writeLog(e)
 	}
 	if r.listener != nil {
 		r.listener(e)
 	}
+}
+
+// writeLog adds a line to krig.log. A log that cannot be written stops no run:
+// what cannot be lost is in the ledger and in the results.
+func (r *Run) writeLog(e Event) {
+	if r.log == nil {
+		f, err := os.OpenFile(r.Path(logFile), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
+		if err != nil {
+			return
+		}
+		r.log = f
+	}
+	host := ""
+	if e.Host != "" {
+		host = " " + e.Host + ":"
+	}
+	fmt.Fprintf(r.log, "%s %s:%s %s\n", e.At.UTC().Format(time.RFC3339Nano), e.Stage, host, e.Message)
 }
 
 // Path joins elements below the run directory.
