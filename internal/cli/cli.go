@@ -101,7 +101,7 @@ bad experiment (nothing was touched); 3 measured, but teardown left something;
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
-	root.PersistentFlags().StringVar(&a.runsDir, "runs", envOr("KRIG_RUNS", "runs"), "directory of run directories (KRIG_RUNS)")
+	root.PersistentFlags().StringVar(&a.runsDir, "runs", envOr("KRIG_RUNS", "runs"), "`DIR` of the run directories (KRIG_RUNS)")
 	root.PersistentFlags().Lookup("runs").DefValue = "runs" // help is the same on every machine
 	root.AddGroup(
 		&cobra.Group{ID: groupFile, Title: "The experiment file:"},
@@ -110,12 +110,13 @@ bad experiment (nothing was touched); 3 measured, but teardown left something;
 		&cobra.Group{ID: groupMachine, Title: "This machine and krig itself:"},
 	)
 	root.SetHelpCommandGroupID(groupMachine)
-	root.SetCompletionCommandGroupID(groupMachine)
+	root.SuggestionsMinimumDistance = 2
+	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(
 		a.initCmd(), a.checkCmd(), a.planCmd(), a.schemaCmd(),
 		a.runCmd(), a.upCmd(), a.downCmd(), a.listCmd(), a.sshCmd(),
 		a.reportCmd(), a.logsCmd(),
-		a.doctorCmd(), a.gcCmd(), a.versionCmd(),
+		a.doctorCmd(), a.gcCmd(), a.versionCmd(), a.completionCmd(),
 	)
 	return root
 }

@@ -95,7 +95,7 @@ func (a *app) printError(cmd *cobra.Command, err error) {
 
 // split takes joined errors apart, as far as nothing was wrapped around them.
 func split(err error) []error {
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // only the outermost error is taken apart
+	joined, ok := err.(interface{ Unwrap() []error }) // the outermost alone
 	if !ok {
 		return []error{err}
 	}

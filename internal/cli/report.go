@@ -31,7 +31,7 @@ are all there. RUN is an id, its beginning, its last six letters, a run
 directory, or last.`,
 		Example: `  krig report last
   krig report last --format html -o report.html
-  krig report runs/demo-20261130-201500-k3f9ab --format csv > demo.csv`,
+  krig report runs/demo-20261130T201500Z-k3f9ab --format csv > demo.csv`,
 		Args:              args(cobra.ExactArgs(1)),
 		ValidArgsFunction: a.completeRun,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -41,7 +41,7 @@ directory, or last.`,
 			return a.report(args[0], format, file)
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", formats()[0], "one of "+strings.Join(formats(), ", "))
+	cmd.Flags().StringVar(&format, "format", formats()[0], "`FORMAT`: "+strings.Join(formats(), ", "))
 	cmd.Flags().StringVarP(&file, "output", "o", "", "write to this `FILE` instead of standard output")
 	complete(cmd, "format", formats()...)
 	return cmd

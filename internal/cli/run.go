@@ -44,6 +44,9 @@ once and prints the krig down that finishes.`,
   krig run my.yaml --keep      then: krig run other.yaml --reuse last; krig down last
   krig run --resume last       go on after an interruption`,
 		Args: args(func(cmd *cobra.Command, args []string) error {
+			if f.resume != "" && (f.reuse != "" || len(f.set) > 0) {
+				return errors.New("--resume goes on as the run began: without --reuse and --set")
+			}
 			if f.resume != "" {
 				return cobra.NoArgs(cmd, args)
 			}
@@ -57,8 +60,6 @@ once and prints the krig down that finishes.`,
 	setFlag(cmd, &f.set)
 	flags.StringVar(&f.reuse, "reuse", "", "measure on the rig that this `RUN` left standing (krig up, or run --keep); it stands on afterwards")
 	flags.StringVar(&f.resume, "resume", "", "go on with this `RUN` at its first missing repeat; refuses when the experiment or krig changed")
-	cmd.MarkFlagsMutuallyExclusive("resume", "reuse")
-	cmd.MarkFlagsMutuallyExclusive("resume", "set")
 	a.completeRuns(cmd, "reuse", "resume")
 	return cmd
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"krig/internal/experiment"
 	"krig/internal/pipeline"
 	"krig/internal/rundir"
 )
@@ -119,16 +120,30 @@ func (a *app) completeRunHost(cmd *cobra.Command, args []string, typed string) (
 	if len(args) == 0 {
 		return a.completeRun(cmd, args, typed)
 	}
-	run, err := a.open(args[0])
-	if err != nil || len(args) > 1 {
+	if len(args) > 1 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	defer run.Close()
+	_, hosts, err := a.standing(args[0])
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return append(hostNames(hosts), "broker", "controller", "worker", "all"), cobra.ShellCompDirectiveNoFileComp
+}
+
+// standing are a run's directory and its hosts that stand.
+func (a *app) standing(name string) (run *rundir.Run, hosts []rundir.Host, err error) {
+	run, err = a.open(name)
+	if err != nil {
+		return nil, nil, err
+	}
 	s, err := pipeline.ReadStanding(run)
-	if err != nil || s == nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+	if err = errors.Join(err, run.Close()); err != nil {
+		return nil, nil, err
 	}
-	return append(hostNames(s.Hosts), "broker", "controller", "worker", "all"), cobra.ShellCompDirectiveNoFileComp
+	if s == nil || len(s.Hosts) == 0 {
+		return nil, nil, fmt.Errorf("no host of run %s stands", run.ID)
+	}
+	return run, s.Hosts, nil
 }
 
 // listCmd lists runs.
@@ -194,4 +209,61 @@ func (a *app) writeList(runs []listed) error {
 		fmt.Fprintf(t, "%s\t%s\t%d of %d\t%s\n", l.Run, l.State, l.Done, l.Total, standing)
 	}
 	return t.Flush()
+}
+
+// read reads what a run directory says of its run.
+func read(dir string) (l listed, err error) {
+	run, err := rundir.Open(dir)
+	if err != nil {
+		return listed{}, err
+	}
+	defer func() { err = errors.Join(err, run.Close()) }()
+	var plan experiment.Plan
+	if err := run.ReadJSON(&plan, "plan.json"); err != nil {
+		return listed{}, err
+	}
+	l = listed{Run: run.ID, Name: plan.Name, Total: len(plan.Visits)}
+	for _, v := range plan.Visits {
+		_, err := os.Stat(run.Path("cells", plan.Cells[v.Cell].ID, fmt.Sprint(v.Repeat), "result.json"))
+		if err == nil {
+			l.Done++
+		}
+	}
+	stands, err := run.Ledger.Standing()
+	if err != nil {
+		return listed{}, err
+	}
+	l.Standing = kinds(stands)
+	l.State = state(l, run.Busy())
+	return l, nil
+}
+
+// state is the word for a run as it is now.
+func state(l listed, busy bool) string {
+	switch {
+	case busy:
+		return "running"
+	case len(l.Standing) > 0:
+		return "standing"
+	case l.Done < l.Total:
+		return "unfinished"
+	}
+	return "done"
+}
+
+// kinds counts entries by kind, in the ledger's order.
+func kinds(entries []rundir.Entry) []string {
+	var order []string
+	n := map[string]int{}
+	for _, e := range entries {
+		if n[e.Kind] == 0 {
+			order = append(order, e.Kind)
+		}
+		n[e.Kind]++
+	}
+	out := []string{}
+	for _, k := range order {
+		out = append(out, count(n[k], k))
+	}
+	return out
 }

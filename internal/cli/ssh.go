@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/crypto/ssh/knownhosts"
 
-	"krig/internal/pipeline"
 	"krig/internal/remote"
 	"krig/internal/rundir"
 )
@@ -49,23 +48,15 @@ them side by side and print the output host by host.`,
 	}
 }
 
-func (a *app) ssh(ctx context.Context, name, who string, command []string) (err error) {
-	run, err := a.open(name)
+func (a *app) ssh(ctx context.Context, name, who string, command []string) error {
+	run, all, err := a.standing(name)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, run.Close()) }()
-	standing, err := pipeline.ReadStanding(run)
-	if err != nil {
-		return err
-	}
-	if standing == nil || len(standing.Hosts) == 0 {
-		return fmt.Errorf("no host of run %s stands", run.ID)
-	}
-	chosen := choose(standing.Hosts, who)
+	chosen := choose(all, who)
 	switch {
 	case len(chosen) == 0:
-		return usage(fmt.Errorf("run %s has no host and no role %q; it has %s", run.ID, who, strings.Join(hostNames(standing.Hosts), ", ")))
+		return usage(fmt.Errorf("run %s has no host and no role %q; it has %s", run.ID, who, strings.Join(hostNames(all), ", ")))
 	case len(command) > 0:
 		return a.onAll(ctx, run, chosen, command)
 	case len(chosen) > 1:
