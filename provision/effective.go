@@ -1,0 +1,147 @@
+package provision
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"strings"
+
+	"krig/internal/kafka"
+	"krig/internal/rundir"
+)
+
+// readBack fills in every broker's effective configuration, as the admin API
+// gives it, and warns of what differs in meaning from what was asked.
+func (s *site) readBack(ctx context.Context, cl *rundir.Cluster) error {
+	adm, err := kafka.Admin(s.f, cl)
+	if err != nil {
+		return err
+	}
+	defer adm.Close()
+	ids := make([]int32, len(cl.Brokers))
+	for i, b := range cl.Brokers {
+		ids[i] = b.ID
+	}
+	got, err := adm.DescribeBrokerConfigs(ctx, ids...)
+	if err != nil {
+		return fmt.Errorf("reading the effective configuration back: %w", err)
+	}
+	effective := map[string]map[string]string{}
+	for _, r := range got {
+		if r.Err != nil {
+			return fmt.Errorf("reading the effective configuration of broker %s back: %w", r.Name, r.Err)
+		}
+		all := map[string]string{}
+		for _, e := range r.Configs {
+			if e.Value != nil {
+				all[e.Key] = *e.Value
+			}
+		}
+		effective[r.Name] = all
+	}
+	cl.Warnings = nil
+	for i := range cl.Brokers {
+		b := &cl.Brokers[i]
+		b.Effective = effective[fmt.Sprint(b.ID)]
+		for _, w := range differences(b.Asked, b.Effective) {
+			cl.Warnings = append(cl.Warnings, fmt.Sprintf("broker %d: %s", b.ID, w))
+		}
+	}
+	return nil
+}
+
+// differences names the settings whose effective value does not mean what was
+// asked. Settings that the admin API does not tell are left out.
+func differences(asked, effective map[string]string) []string {
+	var out []string
+	for _, k := range sortedKeys(asked) {
+		got, told := effective[k]
+		if told && !sameMeaning(asked[k], got) {
+			out = append(out, fmt.Sprintf("%s was asked to be %s and is %s", k, asked[k], got))
+			continue
+		}
+		if finer, v := outranked(k, asked, effective); finer != "" {
+			out = append(out, fmt.Sprintf("%s=%s does not count: %s=%s outranks it", k, asked[k], finer, v))
+		}
+	}
+	return out
+}
+
+// sameMeaning compares two values as Kafka reads them: numbers by value, words
+// true and false in any case, lists by their elements.
+func sameMeaning(a, b string) bool {
+	a, b = strings.TrimSpace(a), strings.TrimSpace(b)
+	if a == b {
+		return true
+	}
+	if x, ok := rational(a); ok {
+		y, ok := rational(b)
+		return ok && x.Cmp(y) == 0
+	}
+	if isBool(a) && isBool(b) {
+		return strings.EqualFold(a, b)
+	}
+	if strings.Contains(a, ",") || strings.Contains(b, ",") {
+		return sameList(strings.Split(a, ","), strings.Split(b, ","))
+	}
+	return false
+}
+
+// longestNumber bounds what is read as a number: an exponent could otherwise ask
+// for any amount of memory.
+const longestNumber = 40
+
+func rational(s string) (*big.Rat, bool) {
+	if len(s) > longestNumber || strings.ContainsAny(s, "eEpPxX/_") || s == "" {
+		return nil, false
+	}
+	return new(big.Rat).SetString(s)
+}
+
+func isBool(s string) bool { return strings.EqualFold(s, "true") || strings.EqualFold(s, "false") }
+
+func sameList(a, b []string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if !sameMeaning(a[i], b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// units are the endings of settings that Kafka knows in several units, the
+// finest first, with what one is in milliseconds.
+var units = []struct {
+	ending string
+	millis int64
+}{{".ms", 1}, {".seconds", 1000}, {".minutes", 60_000}, {".hours", 3_600_000}}
+
+// outranked looks for the same setting in a finer unit, which Kafka prefers
+// where it is set, and returns it where it means something else.
+func outranked(key string, asked, effective map[string]string) (finer, value string) {
+	for i, u := range units {
+		stem, ok := strings.CutSuffix(key, u.ending)
+		if !ok {
+			continue
+		}
+		own, ok := rational(asked[key])
+		if !ok {
+			return "", ""
+		}
+		own.Mul(own, new(big.Rat).SetInt64(u.millis))
+		for _, f := range units[:i] {
+			v, set := effective[stem+f.ending]
+			other, ok := rational(v)
+			if !set || !ok {
+				continue
+			}
+			if other.Mul(other, new(big.Rat).SetInt64(f.millis)).Cmp(own) != 0 {
+				return stem + f.ending, v
+			}
+		}
+	}
+	return "", ""
+}
