@@ -12,7 +12,6 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
-	"sync"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -35,9 +34,6 @@ type app struct {
 	IO
 	runsDir string
 	show    *progress
-
-	mu   sync.Mutex
-	busy string // the run that must be taken down should krig end now; "" when there is none
 }
 
 // Main runs one command line and returns its exit code. The first signal
@@ -88,10 +84,10 @@ Data goes to standard output, everything else to standard error.
 Exit codes: 0 done; 1 failed, or a cell without one valid repeat; 2 usage or a
 bad experiment (nothing was touched); 3 measured, but teardown left something;
 130 interrupted (after teardown).`,
-		Example: `  krig init lab my.yaml      write a commented experiment to start from
-  krig plan my.yaml          what would be done, and how long it takes
-  krig run my.yaml           do it
-  krig report last           the answer again`,
+		Example: `  krig init lab my.yaml     # a commented experiment to start from
+  krig plan my.yaml         # what would be done, and how long it takes
+  krig run my.yaml          # do it
+  krig report last          # the answer again`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          unknownCommand,
@@ -101,7 +97,7 @@ bad experiment (nothing was touched); 3 measured, but teardown left something;
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
-	root.PersistentFlags().StringVar(&a.runsDir, "runs", envOr("KRIG_RUNS", "runs"), "`DIR` of the run directories (KRIG_RUNS)")
+	root.PersistentFlags().StringVar(&a.runsDir, "runs", envOr("KRIG_RUNS", "runs"), "run directories live in `DIR` (KRIG_RUNS)")
 	root.PersistentFlags().Lookup("runs").DefValue = "runs" // help is the same on every machine
 	root.AddGroup(
 		&cobra.Group{ID: groupFile, Title: "The experiment file:"},

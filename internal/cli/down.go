@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -26,7 +27,7 @@ success. It may be called again. The run directory and its results stay.
 
 --all takes down everything of krig's on this machine, also what living runs
 own, after asking.`,
-		Example:           "  krig down last\n  krig down k3f9ab     also when the run directory is gone",
+		Example:           "  krig down last\n  krig down k3f9ab     # also when the run directory is gone",
 		ValidArgsFunction: a.completeRun,
 		Args: args(func(cmd *cobra.Command, args []string) error {
 			if all {
@@ -50,10 +51,9 @@ own, after asking.`,
 func (a *app) down(ctx context.Context, name string) error {
 	dir, missing := a.find(name)
 	if missing == nil {
-		a.setBusy(filepath.Base(dir))
 		return pipeline.Down(ctx, dir, a.show.event)
 	}
-	label := infra.Label{Run: short(name), Scope: scope()}
+	label := infra.Label{Run: name[strings.LastIndexByte(name, '-')+1:], Scope: scope()}
 	found, err := infra.Find(ctx, label)
 	if err != nil || len(found) == 0 {
 		return missing

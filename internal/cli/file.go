@@ -79,7 +79,7 @@ and what was expected. Nothing is contacted; no secret or credential is needed.`
 
 // setFlag gives a command that reads an experiment the flag that changes it.
 func setFlag(cmd *cobra.Command, set *[]string) {
-	cmd.Flags().StringArrayVar(set, "set", nil, "change one value of the experiment: `PATH=VALUE`; may be given again")
+	cmd.Flags().StringArrayVar(set, "set", nil, "change one value of the experiment, such as repeat=3 (`PATH=VALUE`); may be given again")
 }
 
 // schemaCmd prints the JSON Schema of experiments.

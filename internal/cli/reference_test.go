@@ -10,14 +10,17 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"krig/internal/experiment"
 )
 
-var update = flag.Bool("update", false, "write commands.md anew")
+var update = flag.Bool("update", false, "write commands.md and experiment.md anew")
 
-// commands.md is what the commands say of themselves, so that it is never behind them.
+// commands.md and experiment.md are what the commands and the experiment's
+// types say of themselves, so that they are never behind them.
 func TestReferenceIsInStep(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("# The commands of krig\n\nMade from krig itself by `go test ./internal/cli -run Reference -update`; the keys of the experiment file are in [its own page](../experiment/reference.md).\n\n")
+	b.WriteString("# The commands of krig\n\nMade from krig itself by `go test ./internal/cli -run Reference -update`; the keys of the experiment file are in [experiment.md](experiment.md).\n\n")
 	root := (&app{IO: IO{Out: io.Discard, Err: io.Discard}, show: newProgress(io.Discard)}).root()
 	describe(&b, root)
 	for _, c := range root.Commands() {
@@ -26,9 +29,15 @@ func TestReferenceIsInStep(t *testing.T) {
 		}
 	}
 
-	const file = "commands.md"
+	inStep(t, "commands.md", b.String())
+	inStep(t, "experiment.md", experiment.Reference())
+}
+
+// inStep compares a page with its file, or writes it with -update.
+func inStep(t *testing.T, file, page string) {
+	t.Helper()
 	if *update {
-		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+		if err := os.WriteFile(file, []byte(page), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -36,8 +45,8 @@ func TestReferenceIsInStep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(have) != b.String() {
-		t.Errorf("%s is behind the commands: go test ./internal/cli -run Reference -update", file)
+	if string(have) != page {
+		t.Errorf("%s is behind: go test ./internal/cli -run Reference -update", file)
 	}
 }
 

@@ -41,7 +41,7 @@ directory, or last.`,
 			return a.report(args[0], format, file)
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", formats()[0], "`FORMAT`: "+strings.Join(formats(), ", "))
+	cmd.Flags().StringVar(&format, "format", formats()[0], "`FORMAT` is "+strings.Join(formats(), ", "))
 	cmd.Flags().StringVarP(&file, "output", "o", "", "write to this `FILE` instead of standard output")
 	complete(cmd, "format", formats()...)
 	return cmd

@@ -13,7 +13,6 @@ import (
 	"krig/internal/experiment"
 	"krig/internal/pipeline"
 	"krig/internal/remote"
-	"krig/internal/rundir"
 	"krig/reports"
 )
 
@@ -41,8 +40,11 @@ The first ^C stops the load and takes everything down. A second one ends krig at
 once and prints the krig down that finishes.`,
 		Example: `  krig run examples/demo.yaml
   krig run my.yaml --set repeat=3 --set kafka.version=4.1.0
-  krig run my.yaml --keep      then: krig run other.yaml --reuse last; krig down last
-  krig run --resume last       go on after an interruption`,
+  krig run --resume last               # go on after an interruption
+
+  krig run my.yaml --keep              # the rig stays
+  krig run other.yaml --reuse last     # measure on it
+  krig down last`,
 		Args: args(func(cmd *cobra.Command, args []string) error {
 			if f.resume != "" && (f.reuse != "" || len(f.set) > 0) {
 				return errors.New("--resume goes on as the run began: without --reuse and --set")
@@ -72,8 +74,8 @@ func (a *app) run(ctx context.Context, f runFlags, args []string) error {
 		if err != nil {
 			return err
 		}
-		out, err := pipeline.Resume(ctx, dir, o, a.listen)
-		return a.outcome(ctx, out, f.keep, err)
+		out, err := pipeline.Resume(ctx, dir, o, a.show.event)
+		return a.outcome(out, f.keep, err)
 	}
 	if f.reuse != "" {
 		dir, err := a.find(f.reuse)
@@ -85,8 +87,8 @@ func (a *app) run(ctx context.Context, f runFlags, args []string) error {
 	if err := a.consent(ctx, args[0], f); err != nil {
 		return err
 	}
-	out, err := pipeline.Run(ctx, args[0], o, a.listen)
-	return a.outcome(ctx, out, f.keep, err)
+	out, err := pipeline.Run(ctx, args[0], o, a.show.event)
+	return a.outcome(out, f.keep, err)
 }
 
 // consent asks before a run whose rig is not the lab's: only there are money
@@ -110,9 +112,8 @@ func atStake(plan *experiment.Plan) bool {
 }
 
 // outcome prints how a run ended and returns what decides its exit code.
-func (a *app) outcome(ctx context.Context, out pipeline.Outcome, kept bool, err error) error {
+func (a *app) outcome(out pipeline.Outcome, kept bool, err error) error {
 	a.show.close()
-	a.setBusy("")
 	if out.Result != nil {
 		err = errors.Join(err, reports.Text(a.Out, out.Run, out.Result))
 	}
@@ -151,34 +152,20 @@ leave everything standing. The run's id is printed.`,
 		Args: args(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o := pipeline.Options{RunsDir: a.runsDir, Keep: true, Set: set, Version: a.version()}
-			out, err := pipeline.Up(cmd.Context(), args[0], o, a.listen)
+			out, err := pipeline.Up(cmd.Context(), args[0], o, a.show.event)
 			if err == nil && out.Run != nil {
 				fmt.Fprintln(a.Out, out.Run.ID)
 			}
-			return a.outcome(cmd.Context(), out, err == nil, err)
+			return a.outcome(out, err == nil, err)
 		},
 	}
 	setFlag(cmd, &set)
 	return cmd
 }
 
-// listen takes a run's events.
-func (a *app) listen(e rundir.Event) {
-	a.setBusy(e.Run)
-	a.show.event(e)
-}
-
-func (a *app) setBusy(run string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.busy = run
-}
-
 // interrupted says what the first signal does, where there is something to undo.
 func (a *app) interrupted() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.busy != "" {
+	if a.held() != "" {
 		a.say("interrupted: stopping and taking everything down; a second ^C ends krig at once")
 	}
 }
@@ -186,10 +173,8 @@ func (a *app) interrupted() {
 // abandon says how to finish what krig leaves when it ends at once.
 func (a *app) abandon() {
 	a.show.close()
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.busy != "" {
-		fmt.Fprintf(a.Err, "krig: ended before everything was taken down; finish with: %skrig down %s\n", a.runsPrefix(), a.busy)
+	if run := a.held(); run != "" {
+		fmt.Fprintf(a.Err, "krig: ended before everything was taken down; finish with: %skrig down %s\n", a.runsPrefix(), run)
 	}
 }
 

@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,70 +16,40 @@ import (
 	"krig/internal/rundir"
 )
 
-// find turns what the user calls a run into its directory: a path, an id, the
-// beginning of one, a short id, or last.
+// find turns what the user calls a run into its directory: what
+// [rundir.Resolve] takes, or last.
 func (a *app) find(name string) (string, error) {
-	if strings.ContainsRune(name, filepath.Separator) {
-		return name, isRun(name)
+	if name != "last" {
+		dir, err := rundir.Resolve(a.runsDir, name)
+		if err != nil {
+			return "", usage(err)
+		}
+		return dir, nil
 	}
-	ids, err := a.runIDs()
+	runs, err := rundir.List(a.runsDir)
+	if err == nil && len(runs) == 0 {
+		err = usage(fmt.Errorf("there is no last run: %s has none", a.runsDir))
+	}
 	if err != nil {
 		return "", err
 	}
-	if name == "last" && len(ids) > 0 {
-		return filepath.Join(a.runsDir, ids[len(ids)-1]), nil
-	}
-	matches := slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
-		return !strings.HasPrefix(id, name) && short(id) != name
-	})
-	switch {
-	case len(matches) == 1, slices.Contains(matches, name):
-		if slices.Contains(matches, name) {
-			matches[0] = name
-		}
-		return filepath.Join(a.runsDir, matches[0]), nil
-	case len(matches) > 1:
-		return "", usage(fmt.Errorf("%s is the beginning of %s: %s", name, count(len(matches), "run"), strings.Join(matches, ", ")))
-	}
-	return "", hint(usage(fmt.Errorf("there is no run %s in %s", name, a.runsDir)), "krig list")
+	return runs[len(runs)-1].Dir, nil
 }
 
-// isRun refuses a directory that is no run directory.
-func isRun(dir string) error {
-	_, err := os.Stat(filepath.Join(dir, "plan.json"))
-	if errors.Is(err, fs.ErrNotExist) || err != nil && strings.Contains(err.Error(), "not a directory") {
-		return usage(fmt.Errorf("%s is no run directory: it has no plan.json", dir))
-	}
-	return err
-}
-
-// runIDs are the runs in the runs directory, oldest first.
-func (a *app) runIDs() ([]string, error) {
-	entries, err := os.ReadDir(a.runsDir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+// held is the newest run that this very process works on; "" when there is none.
+func (a *app) held() string {
+	runs, err := rundir.List(a.runsDir)
 	if err != nil {
-		return nil, fmt.Errorf("listing runs: %w", err)
+		return ""
 	}
-	var ids []string
-	for _, e := range entries {
-		if e.IsDir() && len(strings.Split(e.Name(), "-")) >= 3 {
-			ids = append(ids, e.Name())
+	self, id := rundir.Self(), ""
+	for _, r := range runs {
+		if r.Holder == self {
+			id = r.ID
 		}
 	}
-	slices.SortFunc(ids, func(a, b string) int { return strings.Compare(begun(a), begun(b)) })
-	return ids, nil
+	return id
 }
-
-// begun is the part of an id that says when the run began.
-func begun(id string) string {
-	parts := strings.Split(id, "-")
-	return parts[len(parts)-2]
-}
-
-// short is the last part of an id: what names of krig's things contain.
-func short(id string) string { return id[strings.LastIndexByte(id, '-')+1:] }
 
 // open opens the run that the user names, for reading.
 func (a *app) open(name string) (*rundir.Run, error) {
@@ -96,11 +65,15 @@ func (a *app) completeRun(_ *cobra.Command, args []string, _ string) ([]string, 
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ids, err := a.runIDs()
+	runs, err := rundir.List(a.runsDir)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	return append(ids, "last"), cobra.ShellCompDirectiveNoFileComp
+	names := []string{"last"}
+	for _, r := range runs {
+		names = append(names, r.ID)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
 // completeRuns completes the id of a run as the value of flags.
@@ -171,22 +144,23 @@ was killed: krig down takes it away); done; unfinished (krig run --resume goes o
 
 // listed is one run as krig list shows it.
 type listed struct {
-	Run      string   `json:"run"`
-	Name     string   `json:"name"`
-	State    string   `json:"state"` // running, standing, done or unfinished
-	Done     int      `json:"done"`  // repeats with a result
-	Total    int      `json:"total"` // repeats of the plan
-	Standing []string `json:"standing"`
+	Run      string    `json:"run"`
+	Name     string    `json:"name"`
+	Started  time.Time `json:"started"`
+	State    string    `json:"state"`    // running, standing, done or unfinished
+	Done     int       `json:"done"`     // repeats with a result
+	Total    int       `json:"total"`    // repeats of the plan
+	Standing []string  `json:"standing"` // by kind, from the ledger
 }
 
 // list reads every run. One that cannot be read is in the error and costs no other.
 func (a *app) list() ([]listed, error) {
-	ids, err := a.runIDs()
+	infos, err := rundir.List(a.runsDir)
 	runs := []listed{}
-	for _, id := range ids {
-		l, lerr := read(filepath.Join(a.runsDir, id))
+	for _, info := range infos {
+		l, lerr := read(info)
 		if lerr != nil {
-			err = errors.Join(err, fmt.Errorf("run %s: %w", id, lerr))
+			err = errors.Join(err, fmt.Errorf("run %s: %w", info.ID, lerr))
 			continue
 		}
 		runs = append(runs, l)
@@ -212,17 +186,18 @@ func (a *app) writeList(runs []listed) error {
 }
 
 // read reads what a run directory says of its run.
-func read(dir string) (l listed, err error) {
-	run, err := rundir.Open(dir)
+func read(info rundir.Info) (l listed, err error) {
+	run, err := rundir.Open(info.Dir)
 	if err != nil {
 		return listed{}, err
 	}
 	defer func() { err = errors.Join(err, run.Close()) }()
+	l = listed{Run: info.ID, Name: info.Name, Started: info.Started}
 	var plan experiment.Plan
-	if err := run.ReadJSON(&plan, "plan.json"); err != nil {
-		return listed{}, err
+	if err := run.ReadJSON(&plan, "plan.json"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return listed{}, err // without one it came to an end before it began
 	}
-	l = listed{Run: run.ID, Name: plan.Name, Total: len(plan.Visits)}
+	l.Total = len(plan.Visits)
 	for _, v := range plan.Visits {
 		_, err := os.Stat(run.Path("cells", plan.Cells[v.Cell].ID, fmt.Sprint(v.Repeat), "result.json"))
 		if err == nil {
@@ -234,7 +209,7 @@ func read(dir string) (l listed, err error) {
 		return listed{}, err
 	}
 	l.Standing = kinds(stands)
-	l.State = state(l, run.Busy())
+	l.State = state(l, info.Holder.PID != 0)
 	return l, nil
 }
 
