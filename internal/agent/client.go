@@ -176,13 +176,22 @@ func (c *Client) Call(ctx context.Context, verb string, args any) (*Call, error)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", verb, err)
 	}
-	if err := c.out.send(frame{Call: call.id, Op: opCall, Kind: verb, Body: raw}, c.ended); err != nil {
-		err = fmt.Errorf("%s: %w", verb, err)
-		call.stop(err)
-		return nil, err
+	if err := c.send(frame{Call: call.id, Op: opCall, Kind: verb, Body: raw}); err != nil {
+		c.mu.Lock()
+		delete(c.calls, call.id)
+		c.mu.Unlock()
+		return nil, fmt.Errorf("%s: %w", verb, err)
 	}
 	call.unwatch = context.AfterFunc(ctx, func() { call.Cancel() }) // an error of it is Next's too
 	return call, nil
+}
+
+func (c *Client) send(f frame) error {
+	bytes, err := encode(f)
+	if err != nil {
+		return err
+	}
+	return c.out.send(bytes, c.ended)
 }
 
 func (c *Client) register(verb string) (*Call, error) {
@@ -262,34 +271,41 @@ func (c *Call) Next(ctx context.Context) (Message, error) {
 	}
 	c.mu.Unlock()
 	if give > 0 {
-		c.client.out.send(frame{Call: c.id, Op: opCredit, Credit: give}, c.client.ended) // fails only when the call does
+		c.client.send(frame{Call: c.id, Op: opCredit, Credit: give}) // fails only when the call does
 	}
 	return m, nil
 }
 
 // Send gives the running verb further input. It blocks while the verb leaves much of it unread.
 func (c *Call) Send(kind string, body any) error {
-	f, err := dataFrame(c.id, kind, body)
+	bytes, price, err := data(c.id, kind, body)
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.verb, err)
 	}
-	if !c.credits.take(cost(Message{f.Kind, f.Body}), c.over) {
+	if c.ended() || !c.credits.take(price, c.over) {
 		return fmt.Errorf("%s: it has ended", c.verb)
 	}
-	if err := c.client.out.send(f, c.client.ended); err != nil {
+	if err := c.client.out.send(bytes, c.client.ended); err != nil {
 		return fmt.Errorf("%s: %w", c.verb, err)
 	}
 	return nil
 }
 
-// Cancel asks the verb to end early; Next goes on until io.EOF or an error.
-func (c *Call) Cancel() error {
+func (c *Call) ended() bool {
 	select {
 	case <-c.over:
-		return nil
+		return true
 	default:
+		return false
 	}
-	if err := c.client.out.send(frame{Call: c.id, Op: opCancel}, c.client.ended); err != nil {
+}
+
+// Cancel asks the verb to end early; Next goes on until io.EOF or an error.
+func (c *Call) Cancel() error {
+	if c.ended() {
+		return nil
+	}
+	if err := c.client.send(frame{Call: c.id, Op: opCancel}); err != nil {
 		return fmt.Errorf("%s: cancelling it: %w", c.verb, err)
 	}
 	return nil

@@ -173,13 +173,9 @@ func (w *writer) drain(to io.Writer) error {
 	}
 }
 
-// send hands a frame to the writer. It blocks while the other side reads
-// nothing at all, until giveUp closes.
-func (w *writer) send(f frame, giveUp <-chan struct{}) error {
-	data, err := encode(f)
-	if err != nil {
-		return err
-	}
+// send hands a frame's bytes to the writer. It blocks while the other side
+// reads nothing at all, until giveUp closes.
+func (w *writer) send(data []byte, giveUp <-chan struct{}) error {
 	select {
 	case w.frames <- data:
 		return nil

@@ -40,8 +40,8 @@ func encode(f frame) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(body) > frameLimit {
-		return nil, fmt.Errorf("a message of %d bytes: at most %d can be sent", len(body), frameLimit)
+	if err := fits(len(body)); err != nil {
+		return nil, err
 	}
 	return append(binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(body)), uint32(len(body))), body...), nil
 }
@@ -84,11 +84,22 @@ func readBody(r io.Reader, n int) ([]byte, error) {
 	return body, nil
 }
 
-// message is the body of a data frame.
-func dataFrame(call uint64, kind string, body any) (frame, error) {
+// data makes the frame of one message, and says what it costs of the window.
+func data(call uint64, kind string, body any) (bytes []byte, price int, err error) {
 	raw, err := json.Marshal(body)
 	if err != nil {
-		return frame{}, fmt.Errorf("encoding a %q message: %w", kind, err)
+		return nil, 0, fmt.Errorf("encoding a %q message: %w", kind, err)
 	}
-	return frame{Call: call, Op: opData, Kind: kind, Body: raw}, nil
+	if err := fits(len(raw)); err != nil {
+		return nil, 0, err
+	}
+	bytes, err = encode(frame{Call: call, Op: opData, Kind: kind, Body: raw})
+	return bytes, cost(Message{kind, raw}), err
+}
+
+func fits(size int) error {
+	if size > frameLimit {
+		return fmt.Errorf("a message of %d bytes: at most %d can be sent", size, frameLimit)
+	}
+	return nil
 }

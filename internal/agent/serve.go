@@ -135,8 +135,16 @@ func (s *server) begin(f frame) {
 		if err != nil {
 			end.Error = err.Error()
 		}
-		s.out.send(end, s.lease.Done()) // krig is gone when it fails
+		s.send(end) // krig is gone when it fails
 	})
+}
+
+func (s *server) send(f frame) error {
+	bytes, err := encode(f)
+	if err != nil {
+		return err
+	}
+	return s.out.send(bytes, s.lease.Done())
 }
 
 func (s *server) run(ctx context.Context, name string, session *Session) error {
@@ -151,14 +159,15 @@ func (s *server) run(ctx context.Context, name string, session *Session) error {
 // Emit sends a message to the caller. It blocks when the caller reads too
 // slowly, and fails with [ErrLease] when krig is gone.
 func (s *Session) Emit(kind string, body any) error {
-	f, err := dataFrame(s.id, kind, body)
+	bytes, price, err := data(s.id, kind, body)
 	if err != nil {
 		return err
 	}
-	if !s.credits.take(cost(Message{f.Kind, f.Body}), s.server.lease.Done()) {
+	lease := s.server.lease.Done()
+	if !s.credits.take(price, lease) {
 		return ErrLease
 	}
-	if err := s.server.out.send(f, s.server.lease.Done()); err != nil {
+	if err := s.server.out.send(bytes, lease); err != nil {
 		return fmt.Errorf("%w: %w", ErrLease, err)
 	}
 	return nil
@@ -178,7 +187,7 @@ func (s *Session) Receive(ctx context.Context) (Message, error) {
 	}
 	s.mu.Unlock()
 	if give > 0 {
-		return m, s.server.out.send(frame{Call: s.id, Op: opCredit, Credit: give}, s.server.lease.Done())
+		return m, s.server.send(frame{Call: s.id, Op: opCredit, Credit: give})
 	}
 	return m, nil
 }
