@@ -6,55 +6,55 @@ import (
 	"context"
 
 	"krig/internal/experiment"
-	"krig/internal/remote"
-	"krig/internal/result"
 	"krig/internal/rundir"
 )
 
 // Check tells what a cell asks that its driver cannot do, without contacting anything.
-func Check(c *experiment.Cell) []experiment.Problem { panic("being built") }
-
-// Session holds one agent on each host of a rig state. Its starter closes it.
-type Session struct{}
-
-// Rig is what a session measures on.
-type Rig struct {
-	Name     string
-	State    int // n of rigs/<rig>/<n>
-	Hosts    []rundir.Host
-	Prepared *rundir.Prepared
-	Limits   *rundir.Limits
+func Check(c *experiment.Cell) []experiment.Problem {
+	if c.Bench.Driver == "perftest" {
+		return checkPerftest(c)
+	}
+	return checkNative(c)
 }
 
-// Open starts an agent on every host.
-func Open(ctx context.Context, run *rundir.Run, f *remote.Fleet, rig Rig) (*Session, error) {
-	panic("being built")
+// driverOf is the cell's driver.
+func driverOf(c *experiment.Cell) driver {
+	if c.Bench.Driver == "perftest" {
+		return perftest{}
+	}
+	return native{}
 }
 
 // Probe says what the hardware's limits are. Until probes are built these are the lab's
 // own profiles.
-func Probe(ctx context.Context, hosts []rundir.Host) (*rundir.Limits, error) { panic("being built") }
-
-// Prime puts the discarded load on a cluster that has just started.
-func (s *Session) Prime(ctx context.Context, cl *rundir.Cluster, c *experiment.Cell) error {
-	panic("being built")
+func Probe(_ context.Context, hosts []rundir.Host) (*rundir.Limits, error) {
+	out := &rundir.Limits{Hosts: map[string]rundir.HostLimits{}}
+	for _, h := range hosts {
+		var l rundir.HostLimits
+		for _, d := range h.Disks {
+			l.DiskWrite = sum(l.DiskWrite, d.Write)
+			l.DiskRead = sum(l.DiskRead, d.Read)
+		}
+		if l.DiskWrite != nil || l.DiskRead != nil {
+			l.DiskSource = "profile"
+		}
+		if h.LinkRate > 0 {
+			bytes := float64(h.LinkRate) / 8
+			l.Network, l.NetSource = &bytes, "shaped"
+		}
+		out.Hosts[h.Name] = l
+	}
+	return out, nil
 }
 
-// Ask is one repeat to be measured.
-type Ask struct {
-	Cell      *experiment.Cell
-	Cluster   *rundir.Cluster
-	ClusterNo int // m of clusters/<m>.json
-	Repeat    int
-	Attempt   int
+// sum adds a limit where there is one.
+func sum(have *float64, limit int64) *float64 {
+	if limit <= 0 {
+		return have
+	}
+	total := float64(limit)
+	if have != nil {
+		total += *have
+	}
+	return &total
 }
-
-// Run measures one repeat: makes topics, starts collectors, loads, stops,
-// brings everything home, deletes topics, settles, and writes
-// cells/<cell>/<repeat>/result.json and series.json. What went wrong with the
-// cluster or the load is in the result (invalid, failed) and not an error; an
-// error means that nothing could be written or ctx ended.
-func (s *Session) Run(ctx context.Context, a Ask) (*result.Repeat, error) { panic("being built") }
-
-// Close ends all agents.
-func (s *Session) Close() error { panic("being built") }

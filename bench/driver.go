@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"time"
 
 	"krig/internal/result"
 )
@@ -20,6 +19,7 @@ type driver interface {
 type loadAsk struct {
 	Ask
 	topics   []string // made, with partitions and leaders ready
+	made     *topics  // the same, with an admin client
 	dir      string   // cells/<cell>/<repeat>/load, below the run directory
 	prime    bool     // a discarded load: short, no files
 	progress func(bytesPerSecond float64)
@@ -34,24 +34,4 @@ type loaded struct {
 	warnings []string
 	notes    []string // Repeat.Load
 	invalid  string   // why the repeat is invalid; "" when it is not
-}
-
-// collection is the collectors of one repeat, on every host of the rig and, in
-// the lab, on this machine as the host "machine".
-type collection struct {
-	started time.Time
-}
-
-// collect starts the collectors; dir is cells/<cell>/<repeat>/hosts, below the run directory.
-func (s *Session) collect(ctx context.Context, a Ask, dir string) (*collection, error) {
-	panic("being built")
-}
-
-// stop ends the collectors and brings their files home, also when some fail.
-func (c *collection) stop(ctx context.Context) { panic("being built") }
-
-// read cuts what was collected by phase: each host's measures in the steady
-// phase, every series, and warnings.
-func (c *collection) read(phases []result.Phase) (map[string]result.HostResult, []result.Series, []string) {
-	panic("being built")
 }

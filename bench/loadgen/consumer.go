@@ -18,7 +18,7 @@ type consumer struct {
 	started  atomic.Bool   // the load has started: what is read counts
 	probes   func([]int)   // called with the producers whose probes were read
 
-	consumed, consumedW, bytes, bytesW, early atomic.Int64
+	consumed, consumedW, bytes, bytesW, early, lastRead atomic.Int64
 
 	endToEnd []atomic.Pointer[recorder] // by producing worker
 }
@@ -68,6 +68,9 @@ func (c *consumer) take(got kgo.Fetches, now int64) {
 	})
 	if len(probes) > 0 {
 		c.probes(probes)
+	}
+	if n > 0 {
+		c.lastRead.Store(now)
 	}
 	c.consumed.Add(n)
 	c.bytes.Add(bytes)

@@ -128,6 +128,11 @@ func (l *load) summary(before, after used) Summary {
 	for _, p := range l.producers {
 		acked += p.count.ackedOf.Load()
 	}
+	for _, c := range l.consumers {
+		if last := c.lastRead.Load(); last > 0 {
+			s.LastRead = max(s.LastRead, l.clock.wall(last))
+		}
+	}
 	s.Censored = max(s.Counters.IntendedW-acked-s.Counters.FailedW, 0)
 	return s
 }
