@@ -39,10 +39,10 @@ test: setup-test ## vet and all tests that need no more than this machine (12 mi
 	$(GO_TEST) -race -short $(RACE)
 
 test-faults: setup-test ## kill krig, its hosts and its parts at every stage
-	$(GO_TEST) -count=1 -tags faults -run '^TestFault' ./...
+	@.ci/tier faults
 
 test-examples: setup-test ## run every example for real and look at its results
-	$(GO_TEST) -count=1 -tags examples -run '^TestExample' ./internal/cli
+	@.ci/tier examples
 
 bench: setup ## print the figures that README.md states
 	go test -run '^$$' -bench . -benchtime 1x -timeout 60m ./...

@@ -33,12 +33,7 @@ func TestCommands(t *testing.T) {
 
 // Those in testdata/lab make lab hosts, and leave none.
 func TestCommandsInTheLab(t *testing.T) {
-	if lacks := infra.Check(t.Context(), nil); len(lacks) > 0 {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("no lab on this machine: %v", lacks)
-		}
-		t.Skipf("no lab on this machine: %v", lacks)
-	}
+	needLab(t)
 	agents := buildAgents(t)
 	testscript.Run(t, params("testdata/lab", func(env *testscript.Env) error {
 		mine := scope()
@@ -48,6 +43,45 @@ func TestCommandsInTheLab(t *testing.T) {
 		env.Defer(func() { nothingStands(t, mine) })
 		return nil
 	}))
+}
+
+// Every example passes the check and has a plan.
+func TestExamplesHaveAPlan(t *testing.T) {
+	for _, file := range examples(t) {
+		out, err := exec.Command("krig", "plan", file).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "estimated time: ") {
+			t.Errorf("krig plan %s: %v\n%s", file, err, out)
+		}
+	}
+}
+
+// examples are the experiments that ship with krig.
+func examples(t *testing.T) []string {
+	t.Helper()
+	var files []string
+	err := filepath.WalkDir("../../examples", func(path string, _ os.DirEntry, err error) error {
+		if filepath.Ext(path) == ".yaml" {
+			files = append(files, path)
+		}
+		return err
+	})
+	if err != nil || len(files) == 0 {
+		t.Fatalf("examples: %q, %v", files, err)
+	}
+	return files
+}
+
+// needLab skips a test where no lab can be had, and fails it in CI.
+func needLab(t *testing.T) {
+	t.Helper()
+	lacks := infra.Check(t.Context(), nil)
+	if len(lacks) == 0 {
+		return
+	}
+	if os.Getenv("CI") != "" {
+		t.Fatalf("no lab on this machine: %v", lacks)
+	}
+	t.Skipf("no lab on this machine: %v", lacks)
 }
 
 func params(dir string, setup func(*testscript.Env) error) testscript.Params {
