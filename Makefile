@@ -25,16 +25,14 @@ setup: ## install what krig needs on this machine, build it, and fetch Kafka
 	@$(MAKE) --no-print-directory -j4 packages build
 	@bin/krig doctor --fetch
 
-build: ## build bin/krig and bin/krig-agent for linux/amd64 and linux/arm64
-	@mkdir -p bin
-	@$(MAKE) --no-print-directory -j3 krig agent-amd64 agent-arm64
+build: krig agent-amd64 agent-arm64 ## build bin/krig and bin/krig-agent for linux/amd64 and linux/arm64
 	@ln -sfn krig-agent-linux-$(ARCH) bin/krig-agent
 
 demo: setup ## stand Kafka up, load it, report: examples/demo.yaml
 	bin/krig run examples/demo.yaml
 
 test: setup-test ## vet and all tests that need no more than this machine (12 minutes)
-	go vet ./...
+	go vet -tags 'faults examples' ./...
 	$(GO_TEST) ./...
 	$(GO_TEST) -race -short $(RACE)
 
