@@ -46,7 +46,27 @@ func readPlan(run *rundir.Run) (*experiment.Plan, error) {
 	if err := run.ReadJSON(plan, "plan.json"); err != nil {
 		return nil, fmt.Errorf("reading the plan: %w", err)
 	}
+	impliedAxis(plan, "rig", func(c *experiment.Cell) string { return c.RigName })
+	impliedAxis(plan, "bench", func(c *experiment.Cell) string { return c.Bench.Name })
 	return plan, nil
+}
+
+// impliedAxis makes an axis of what varies between the cells without standing
+// in the matrix: several rigs, several benches.
+func impliedAxis(plan *experiment.Plan, path string, value func(*experiment.Cell) string) {
+	seen := map[string]bool{}
+	for _, c := range plan.Cells {
+		seen[value(c)] = true
+		if slices.ContainsFunc(c.Axes, func(a experiment.Axis) bool { return a.Path == path }) {
+			return
+		}
+	}
+	if len(seen) < 2 {
+		return
+	}
+	for _, c := range plan.Cells {
+		c.Axes = append([]experiment.Axis{{Path: path, Value: value(c)}}, c.Axes...)
+	}
 }
 
 // gather reads every repeat that the plan asks for and that is there.

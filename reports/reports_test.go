@@ -12,4 +12,6 @@ func TestTry(t *testing.T) {
 		t.Fatal(err)
 	}
 	Text(os.Stdout, run, r)
+	b, _ := os.ReadFile(run.Path("report.html"))
+	os.WriteFile("/tmp/rep_x/report.html", b, 0o644)
 }

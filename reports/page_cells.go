@@ -1,0 +1,216 @@
+package reports
+
+import (
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+
+	"krig/internal/result"
+	"krig/internal/rundir"
+)
+
+// unfolded is the number of cells up to which each is shown at once; of more,
+// all but the best begin folded.
+const unfolded = 8
+
+// A pageCell is one cell with its repeats.
+type pageCell struct {
+	Anchor, Name, Figure, Limit string
+	Marks                       []string
+	Open                        bool
+	Repeats                     []pageRepeat // the most typical first
+}
+
+// A pageRepeat is one repeat with its stack of pictures.
+type pageRepeat struct {
+	Title  string
+	Status string
+	Reason string
+	Open   bool
+	Tracks []pageTrack
+	Data   template.JS // JSON for the cross-hair
+	Files  string      // where the raw files are, below the run directory
+}
+
+// A pageTrack is one picture of a stack in two sizes.
+type pageTrack struct {
+	Title, Note  string
+	Wide, Narrow template.HTML
+	Legend       []trackEntry
+}
+
+// A trackEntry is a line's name and its value in the steady phase.
+type trackEntry struct {
+	Name, Value string
+	Ink         template.CSS
+	Dashed      bool
+}
+
+// pageCells draws every cell.
+func (a *analysis) pageCells() ([]pageCell, error) {
+	var best *cellView
+	if a.measured() {
+		best = a.bestCell()
+	}
+	var out []pageCell
+	for _, c := range a.cells {
+		p := pageCell{Anchor: c.anchor, Name: c.name, Marks: c.diag.marks, Open: len(a.cells) <= unfolded || c == best}
+		p.Figure, p.Limit = "no valid repeat", "not determined"
+		if c.summary.N > 0 {
+			p.Figure = glue(a.measure.noun + " " + a.withInterval(c.summary))
+			p.Limit = glue(c.diag.sentence(a.units))
+		}
+		for i, rep := range typicalFirst(c, a.measure.name) {
+			r, err := a.pageRepeat(c, rep, i == 0)
+			if err != nil {
+				return nil, err
+			}
+			p.Repeats = append(p.Repeats, r)
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// typicalFirst puts the valid repeat nearest to the cell's median first, and
+// leaves the others in order.
+func typicalFirst(c *cellView, measure string) []*result.Repeat {
+	best, distance := -1, math.Inf(1)
+	var out []*result.Repeat
+	for i := range c.result.Repeats {
+		rep := &c.result.Repeats[i]
+		out = append(out, rep)
+		v, ok := rep.Measures.Get(measure)
+		if ok && rep.Status == result.Valid && c.summary.Median != nil && math.Abs(v-*c.summary.Median) < distance {
+			best, distance = i, math.Abs(v-*c.summary.Median)
+		}
+	}
+	if best > 0 {
+		first := out[best]
+		copy(out[1:best+1], out[:best])
+		out[0] = first
+	}
+	return out
+}
+
+// pageRepeat draws one repeat's stack. Folded repeats are drawn wide only.
+func (a *analysis) pageRepeat(c *cellView, rep *result.Repeat, open bool) (pageRepeat, error) {
+	p := pageRepeat{Status: string(rep.Status), Reason: rep.Reason, Open: open, Files: fmt.Sprintf("cells/%s/%d/", rep.Cell, rep.Repeat)}
+	p.Title = fmt.Sprintf("Repeat %d", rep.Repeat)
+	if v, ok := rep.Measures.Get(a.measure.name); ok {
+		p.Title += ": " + glue(a.units.show(v, a.measure.unit))
+	}
+	file, err := readSeries(a.run, rep.Cell, rep.Repeat)
+	if err != nil {
+		return p, err
+	}
+	tracks := a.tracks(rep, file)
+	if len(tracks) == 0 {
+		return p, nil
+	}
+	x := axisOfTime(file, tracks)
+	id := fmt.Sprintf("%s-%d", c.anchor, rep.Repeat)
+	for i, t := range tracks {
+		p.Tracks = append(p.Tracks, a.pageTrack(fmt.Sprintf("%s-%d", id, i), t, x, i == 0, i == len(tracks)-1))
+	}
+	p.Data, err = a.crosshairData(tracks, x)
+	return p, err
+}
+
+func (a *analysis) pageTrack(id string, t track, x timeAxis, first, last bool) pageTrack {
+	p := pageTrack{Title: t.title, Note: a.trackNote(t)}
+	p.Wide = a.timeChart(id+"-w", t, x, wideTime(), first, last)
+	p.Narrow = a.timeChart(id+"-n", t, x, narrowTime(), first, last)
+	for _, l := range t.lines {
+		e := trackEntry{Name: l.name, Ink: l.ink.css(), Dashed: l.dashes != nil, Value: "—"}
+		if l.steady != nil {
+			e.Value = glue(a.units.show(*l.steady, t.unit))
+		}
+		p.Legend = append(p.Legend, e)
+	}
+	return p
+}
+
+// trackNote says what the limit is, drawn or not.
+func (a *analysis) trackNote(t track) string {
+	switch {
+	case t.full:
+		return t.note
+	case t.limit > 0:
+		return glue(fmt.Sprintf("limit %s each (%s)", a.units.show(t.limit, t.unit), t.note))
+	}
+	return ""
+}
+
+// crosshairFile is what the script reads: the samples as the legend shows them.
+type crosshairFile struct {
+	From  float64          `json:"from"` // seconds, of the axis
+	To    float64          `json:"to"`
+	Times [][]float64      `json:"times"` // ends of intervals
+	Steps []float64        `json:"steps"` // usual interval of each of them
+	Lines [][]crosshairRow `json:"lines"` // one list a track
+	Units []string         `json:"units"` // one a track
+}
+
+// crosshairRow is one line: which times, and a value for each; null is a hole.
+type crosshairRow struct {
+	Times  int           `json:"t"`
+	Values []json.Number `json:"v"`
+}
+
+// crosshairData packs the samples, equal times only once.
+func (a *analysis) crosshairData(tracks []track, x timeAxis) (template.JS, error) {
+	f := crosshairFile{From: rounded(x.span.low, 3), To: rounded(x.span.high, 3)}
+	index := map[string]int{}
+	for _, t := range tracks {
+		sc := a.units.scaleFor(t.unit, highestOf(t))
+		var rows []crosshairRow
+		for _, l := range t.lines {
+			rows = append(rows, crosshairRow{f.timesOf(l.series.Times, x.zero, index), numbersOf(l.series.Values, sc)})
+		}
+		f.Lines, f.Units = append(f.Lines, rows), append(f.Units, sc.unit)
+	}
+	data, err := json.Marshal(f)
+	return template.JS(data), err
+}
+
+func (f *crosshairFile) timesOf(times []float64, zero float64, index map[string]int) int {
+	relative := make([]float64, len(times))
+	for i, t := range times {
+		relative[i] = rounded(t-zero, 2)
+	}
+	key := fmt.Sprint(relative)
+	at, ok := index[key]
+	if !ok {
+		at = len(f.Times)
+		index[key] = at
+		f.Times = append(f.Times, relative)
+		f.Steps = append(f.Steps, rounded(interval1(times), 3))
+	}
+	return at
+}
+
+func numbersOf(values []*float64, sc scale) []json.Number {
+	out := make([]json.Number, len(values))
+	for i, v := range values {
+		out[i] = "null"
+		if v != nil && finite(*v) {
+			out[i] = json.Number(strconv.FormatFloat(rounded(*v/sc.factor, 2), 'f', -1, 64))
+		}
+	}
+	return out
+}
+
+func rounded(v float64, digits int) float64 {
+	f := math.Pow(10, float64(digits))
+	return math.Round(v*f) / f
+}
+
+func readEffective(run *rundir.Run) (string, error) {
+	data, err := os.ReadFile(run.Path("effective.yaml"))
+	return strings.TrimRight(string(data), "\n"), err
+}

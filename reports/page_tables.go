@@ -1,0 +1,318 @@
+package reports
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"krig/internal/result"
+)
+
+// A pageHead is the head of one column of the table of cells.
+type pageHead struct {
+	Text   string
+	Figure bool // aligned right
+}
+
+// A pageRow is one cell in the table.
+type pageRow struct {
+	Anchor string
+	Names  []pageText // one for each axis, or the cell's name
+	Values []string
+	Meters []meter
+	Marks  []int // footnotes, from 1
+}
+
+type pageText struct {
+	Text   string
+	Figure bool
+}
+
+// A meter is one share of a limit, drawn small in the table.
+type meter struct {
+	Known bool
+	Width int // percent of the box, at most 100
+	Text  string
+	Who   string // host
+	Full  bool   // at its limit
+	Title string
+}
+
+// meterKinds are the limits that the table has a column for.
+func meterKinds() []struct {
+	head  string
+	kinds []resource
+} {
+	return []struct {
+		head  string
+		kinds []resource
+	}{
+		{"disk", []resource{diskWrite, diskRead}},
+		{"network", []resource{netIn, netOut}},
+		{"processors", []resource{processors}},
+		{"lab machine", []resource{labMachine}},
+	}
+}
+
+// pageCellTable is the table of cells: figures as on the terminal, and how
+// near each limit was.
+func (a *analysis) pageCellTable(notes *footnotes) ([]pageHead, []pageRow) {
+	var heads []pageHead
+	single := len(a.families) == 1 && len(a.families[0].axes) > 0
+	if single {
+		for _, x := range a.families[0].axes {
+			heads = append(heads, pageHead{x.label, x.kind != categorical})
+		}
+	} else {
+		heads = append(heads, pageHead{"cell", false})
+	}
+	columns := a.figureColumns()
+	for _, c := range columns {
+		heads = append(heads, pageHead{c.head, true})
+	}
+	var shownMeters []int
+	for i, m := range meterKinds() {
+		if a.anyShare(m.kinds) {
+			heads = append(heads, pageHead{m.head, false})
+			shownMeters = append(shownMeters, i)
+		}
+	}
+	var rows []pageRow
+	for _, c := range a.cells {
+		row := pageRow{Anchor: c.anchor, Marks: noteNumbers(a.cellMarks(c, notes))}
+		row.Names = []pageText{{c.name, false}}
+		if single {
+			row.Names = nil
+			for i, v := range c.values {
+				row.Names = append(row.Names, pageText{show(v), a.families[0].axes[i].kind != categorical})
+			}
+		}
+		for _, col := range columns {
+			row.Values = append(row.Values, glue(col.cell(c)))
+		}
+		for _, i := range shownMeters {
+			row.Meters = append(row.Meters, a.meter(c, meterKinds()[i].kinds))
+		}
+		rows = append(rows, row)
+	}
+	return heads, rows
+}
+
+func (a *analysis) anyShare(kinds []resource) bool {
+	return slices.ContainsFunc(a.cells, func(c *cellView) bool {
+		_, ok := c.diag.largest(kinds...)
+		return ok
+	})
+}
+
+func (a *analysis) meter(c *cellView, kinds []resource) meter {
+	s, ok := c.diag.largest(kinds...)
+	if !ok {
+		return meter{}
+	}
+	m := meter{Known: true, Width: min(100, int(s.part()*100+0.5)), Text: glue(percent(s.part())), Who: s.host, Full: s.part() >= atLimit, Title: s.text(a.units)}
+	if s.host == machine {
+		m.Who = ""
+	}
+	return m
+}
+
+// noteNumbers are the numbers of references such as "[1] [3]".
+func noteNumbers(marks string) []int {
+	var out []int
+	for _, m := range strings.Fields(marks) {
+		n := 0
+		if _, err := fmt.Sscanf(m, "[%d]", &n); err == nil {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// A pageClaim is one comparison in its table.
+type pageClaim struct {
+	What, Where, Change, Interval, Proportional, Verdict string
+	Detected                                             bool
+	Marks                                                []int
+}
+
+// pageClaims is the table of comparisons, and whether any is a step of scaling.
+func (a *analysis) pageClaims(notes *footnotes) ([]pageClaim, bool) {
+	var out []pageClaim
+	steps := false
+	for _, c := range a.claims {
+		steps = steps || c.scaling
+		out = append(out, pageClaim{
+			What: glue(c.what()), Where: c.context, Change: glue(c.change()), Interval: glue(c.interval()), Proportional: glue(c.proportional()),
+			Verdict: c.verdict(), Detected: c.detected() && c.withheld == "", Marks: noteNumbers(a.claimMarks(c, notes)),
+		})
+	}
+	return out, steps
+}
+
+// pageEnvironment is what it was measured on.
+type pageEnvironment struct {
+	Facts    [][2]string // name and value
+	Hosts    []pageHost
+	Settings []pageSetting
+	Load     []string
+	File     string // the effective experiment
+}
+
+// A pageHost is one host, in all the states of its rig in which it was the same.
+type pageHost struct {
+	Name, Rig, Roles, Processors, Memory, Disk, Link, System string
+}
+
+// A pageSetting is one broker setting.
+type pageSetting struct {
+	Key, Asked, Effective, Brokers string
+	Differs                        bool
+}
+
+func (a *analysis) pageEnvironment() pageEnvironment {
+	env := a.environment()
+	e := pageEnvironment{Settings: a.pageSettings(), Load: a.loads()}
+	e.Facts = [][2]string{
+		{"Kafka", strings.Join(env.Kafka, ", ")}, {"Java", strings.Join(env.Java, ", ")}, {"Kernel", strings.Join(env.Kernel, ", ")},
+		{"krig", env.Krig}, {"Order", a.plan.Order}, {"Seed", fmt.Sprint(a.plan.Seed)}, {"Run", a.result.Run},
+	}
+	e.Facts = slices.DeleteFunc(e.Facts, func(f [2]string) bool { return f[1] == "" })
+	for _, h := range env.Hosts {
+		row := a.pageHost(h)
+		if !slices.Contains(e.Hosts, row) {
+			e.Hosts = append(e.Hosts, row)
+		}
+	}
+	slices.SortStableFunc(e.Hosts, func(x, y pageHost) int { return naturally(x.Name, y.Name) })
+	if data, err := readEffective(a.run); err == nil {
+		e.File = data
+	}
+	return e
+}
+
+func (a *analysis) pageHost(h envHost) pageHost {
+	roles := make([]string, len(h.Host.Roles))
+	for i, r := range h.Host.Roles {
+		roles[i] = string(r)
+	}
+	row := pageHost{Name: h.Host.Name, Rig: h.Rig, Roles: strings.Join(roles, ", "), Disk: "—", Link: "not shaped", Processors: "not limited"}
+	if h.Host.CPUs > 0 {
+		row.Processors = figures(h.Host.CPUs) + " at most"
+	}
+	row.Memory = glue(a.units.show(float64(h.Host.Memory), result.Bytes))
+	if len(h.Host.Disks) > 0 {
+		row.Disk = a.diskWords(h)
+	}
+	if h.Limits.Network != nil && *h.Limits.Network > 0 {
+		row.Link = glue(a.units.show(*h.Limits.Network, result.BytesPerSecond) + " (" + h.Limits.NetSource + ")")
+	} else if h.Host.LinkRate > 0 {
+		row.Link = glue(a.units.show(float64(h.Host.LinkRate)/8, result.BytesPerSecond) + " (shaped)")
+	}
+	if h.Facts != nil {
+		row.System = strings.Join(slices.DeleteFunc([]string{h.Facts.OS, h.Facts.CPUModel, fmt.Sprintf("%d processors", h.Facts.Processors)}, func(s string) bool { return s == "" || s == "0 processors" }), ", ")
+	}
+	return row
+}
+
+// diskWords is a data disk: its profile with figures, its size.
+func (a *analysis) diskWords(h envHost) string {
+	d := h.Host.Disks[0]
+	text := d.Profile
+	if d.Write > 0 {
+		text += ": writes " + a.units.show(float64(d.Write), result.BytesPerSecond)
+	}
+	if d.Read > 0 {
+		text += ", reads " + a.units.show(float64(d.Read), result.BytesPerSecond)
+	}
+	return glue(text + ", " + a.units.show(float64(d.Size), result.Bytes))
+}
+
+// pageSettings are all asked settings with what is in effect, differing ones first.
+func (a *analysis) pageSettings() []pageSetting {
+	var out []pageSetting
+	for _, s := range a.settings() {
+		row := pageSetting{Key: s.Key, Asked: s.Asked, Effective: "not told", Brokers: strings.Join(s.Brokers, ", "), Differs: true}
+		if s.Effective != nil {
+			row.Effective = *s.Effective
+		}
+		out = append(out, row)
+	}
+	seen := map[string]bool{}
+	var same []pageSetting
+	for _, c := range a.clusters() {
+		for _, n := range c.Brokers {
+			for key, asked := range n.Asked {
+				effective, told := n.Effective[key]
+				if id := key + "\n" + asked; told && sameMeaning(asked, effective) && !seen[id] {
+					seen[id] = true
+					same = append(same, pageSetting{Key: key, Asked: asked, Effective: effective})
+				}
+			}
+		}
+	}
+	slices.SortFunc(same, func(x, y pageSetting) int { return strings.Compare(x.Key+x.Asked, y.Key+y.Asked) })
+	return append(out, same...)
+}
+
+// loads are how the load was produced, each way once.
+func (a *analysis) loads() []string {
+	var out []string
+	for _, c := range a.cells {
+		for _, rep := range c.result.Repeats {
+			for _, l := range rep.Load {
+				if !slices.Contains(out, l) {
+					out = append(out, l)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// pageWrong is what went wrong.
+type pageWrong struct {
+	Repeats  []problem
+	Losses   []loss
+	Remarks  []remark
+	Warnings []string
+}
+
+// Count is the number of things that went wrong.
+func (w pageWrong) Count() int {
+	return len(w.Repeats) + len(w.Losses) + len(w.Remarks) + len(w.Warnings)
+}
+
+func (a *analysis) pageWrong() pageWrong {
+	return pageWrong{Repeats: a.problems(), Losses: a.losses(), Remarks: a.remarks(), Warnings: a.environment().Warnings}
+}
+
+// What the templates read of unexported values.
+
+// Where names the repeat.
+func (p problem) Where() string { return p.where }
+
+// What is invalid, failed or missing.
+func (p problem) What() string { return p.what }
+
+// Reason says why.
+func (p problem) Reason() string { return p.reason }
+
+// Where names the host and the repeat.
+func (l loss) Where() string {
+	return fmt.Sprintf("%s, repeat %d of %s", l.host, l.repeat, l.cell.name)
+}
+
+// Reason says why.
+func (l loss) Reason() string { return l.reason }
+
+// Text is the warning.
+func (r remark) Text() string { return r.text }
+
+// Where names the repeats, or counts them where they are many.
+func (r remark) Where() string {
+	if len(r.where) > manyRepeatsNamed {
+		return fmt.Sprintf("%d repeats, first %s", len(r.where), r.where[0])
+	}
+	return strings.Join(r.where, "; ")
+}
