@@ -93,10 +93,10 @@ func (a *app) printError(cmd *cobra.Command, err error) {
 	}
 }
 
-// split takes joined errors apart, as far as nothing was wrapped around them.
+// split takes joined errors apart, as far as nothing was said around them.
 func split(err error) []error {
 	joined, ok := err.(interface{ Unwrap() []error }) // the outermost alone
-	if !ok {
+	if !ok || errors.Join(joined.Unwrap()...).Error() != err.Error() {
 		return []error{err}
 	}
 	var out []error

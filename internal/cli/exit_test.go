@@ -66,6 +66,9 @@ func TestErrorsArePrintedOnce(t *testing.T) {
 			fmt.Errorf("broker 1 died:\nlast line\nof its log"),
 			"krig: error: broker 1 died:\n  last line\n  of its log\n",
 		},
+		"causes of one thing": {
+			fmt.Errorf("%w: %w", errors.New("interrupted"), errors.New("tofu ended")), "krig: error: interrupted: tofu ended\n",
+		},
 		"joined": {errors.Join(errors.New("one"), errors.New("two")), "krig: error: one\nkrig: error: two\n"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -84,34 +84,41 @@ func hostNames(hosts []rundir.Host) []string {
 	return out
 }
 
-// onAll runs a command on hosts side by side and prints what each printed, in
-// the hosts' order; with several, each below its name.
+// onAll runs a command on hosts side by side. One host's output passes through
+// as it comes; that of several is printed in the hosts' order, each below its name.
 func (a *app) onAll(ctx context.Context, run *rundir.Run, hosts []rundir.Host, argv []string) error {
 	fleet := remote.NewFleet(run.Dir)
 	fleet.Add(hosts...)
-	var mu sync.Mutex
-	printed := map[string]*bytes.Buffer{}
-	err := fleet.Each(ctx, hostNames(hosts), func(ctx context.Context, name string, c *remote.Conn) error {
-		out := &bytes.Buffer{}
-		err := c.Exec(ctx, remote.Cmd{Argv: argv, Stdout: out, Stderr: out})
-		mu.Lock()
-		defer mu.Unlock()
-		printed[name] = out
-		return err
-	})
+	said := map[string]*output{}
 	for _, h := range hosts {
-		out := printed[h.Name]
-		if out == nil { // never reached: the error says so
-			continue
+		said[h.Name] = &output{}
+	}
+	err := fleet.Each(ctx, hostNames(hosts), func(ctx context.Context, name string, c *remote.Conn) error {
+		cmd := remote.Cmd{Argv: argv, Stdout: said[name], Stderr: said[name]}
+		if len(hosts) == 1 {
+			cmd.Stdout, cmd.Stderr = a.Out, a.Err
 		}
-		if len(hosts) > 1 {
-			fmt.Fprintf(a.Out, "== %s\n", h.Name)
-		}
-		if _, werr := out.WriteTo(a.Out); werr != nil {
+		return c.Exec(ctx, cmd)
+	})
+	if len(hosts) > 1 {
+		for _, h := range hosts {
+			_, werr := fmt.Fprintf(a.Out, "== %s\n%s", h.Name, said[h.Name].text.String())
 			err = errors.Join(err, werr)
 		}
 	}
 	return errors.Join(err, fleet.Close())
+}
+
+// output gathers what one host prints on both streams.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
 }
 
 // shell runs this machine's ssh on a host. The host's own exit status is the
