@@ -114,11 +114,10 @@ func union(a, b map[string]setting) map[string]setting {
 	return out
 }
 
-// state spells what a cell has of the given cost, the number of brokers and
-// workers left out: cells with the same one share such a state.
-func (c *Cell) state(cost Cost) string {
+// state spells those of a cell's settings that have the given cost, the number
+// of brokers and workers left out: cells with the same one share such a state.
+func state(s map[string]setting, cost Cost) string {
 	var b strings.Builder
-	s := c.settings()
 	for _, path := range slices.Sorted(maps.Keys(s)) {
 		if s[path].cost != cost || s[path].count == "brokers" || s[path].count == "workers" {
 			continue

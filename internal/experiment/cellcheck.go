@@ -17,7 +17,7 @@ var (
 // diskUse is the share of a disk that a load may fill: beyond it a run stops.
 const diskUse = 0.9
 
-func placed(pool string) func(*Cell) []Problem {
+func checkPlaced(pool string) func(*Cell) []Problem {
 	return func(c *Cell) []Problem {
 		p := c.Rig.pool(pool)
 		switch {
@@ -30,8 +30,8 @@ func placed(pool string) func(*Cell) []Problem {
 	}
 }
 
-// shared checks a pool that has its hosts from another.
-func shared(pool string) func(*Cell) []Problem {
+// checkShared checks a pool that has its hosts from another.
+func checkShared(pool string) func(*Cell) []Problem {
 	return func(c *Cell) []Problem {
 		p := c.Rig.pool(pool)
 		if p.On == "" {
@@ -49,23 +49,26 @@ func shared(pool string) func(*Cell) []Problem {
 		if p.Count > n {
 			out = append(out, Problem{Path: pool + ".count", Reason: fmt.Sprintf("%d is more than the %d hosts of %s", p.Count, n, p.On), Expected: fmt.Sprintf("at most %d", n)})
 		}
-		for key, set := range map[string]bool{"disk": p.Disk != (Disk{}), "network": p.Network != (Network{}), "cpus": p.CPUs > 0, "memory": p.Memory > 0} {
-			if set {
-				out = append(out, Problem{Path: pool + "." + key, Reason: "the hosts are those of " + own + ", which say what they have", Expected: own + "." + key})
+		for _, has := range []struct {
+			key string
+			set bool
+		}{{"disk", p.Disk != (Disk{})}, {"network", p.Network != (Network{})}, {"cpus", p.CPUs > 0}, {"memory", p.Memory > 0}} {
+			if has.set {
+				out = append(out, Problem{Path: pool + "." + has.key, Reason: "the hosts are those of " + own + ", which say what they have", Expected: own + "." + has.key})
 			}
 		}
 		return out
 	}
 }
 
-func combined(c *Cell) []Problem {
+func checkCombined(c *Cell) []Problem {
 	if c.Kafka.Mode != "combined" || !c.Rig.Controllers.exists() {
 		return nil
 	}
 	return []Problem{{Path: "controllers", Reason: "with mode combined the brokers are the controllers", Expected: "no controllers, or kafka.mode: kraft"}}
 }
 
-func version(c *Cell) []Problem {
+func checkVersion(c *Cell) []Problem {
 	v := c.Kafka.Version
 	m := versionPattern.FindStringSubmatch(v)
 	if m == nil {
@@ -82,7 +85,7 @@ func version(c *Cell) []Problem {
 	return nil
 }
 
-func distribution(c *Cell) []Problem {
+func checkSource(c *Cell) []Problem {
 	const path = "kafka.source"
 	s := c.Kafka.Source
 	switch {
@@ -112,7 +115,7 @@ func distribution(c *Cell) []Problem {
 	return out
 }
 
-func heap(c *Cell) []Problem {
+func checkHeap(c *Cell) []Problem {
 	pool, _ := c.Rig.owner("brokers")
 	memory, need, why := c.Rig.pool(pool).Memory, c.Kafka.JVM.Heap, ""
 	if q := c.Quorum(); q.Pool == pool && !q.Combined {
@@ -124,7 +127,7 @@ func heap(c *Cell) []Problem {
 	return []Problem{{Path: "kafka.jvm.heap", Reason: fmt.Sprintf("%s%s leave nothing of the host's %s", c.Kafka.JVM.Heap, why, memory), Expected: "less than " + pool + ".memory"}}
 }
 
-func flags(c *Cell) []Problem {
+func checkFlags(c *Cell) []Problem {
 	for _, flag := range c.Kafka.JVM.Flags {
 		switch {
 		case strings.HasPrefix(flag, "-Xmx"), strings.HasPrefix(flag, "-Xms"):
@@ -136,8 +139,8 @@ func flags(c *Cell) []Problem {
 	return nil
 }
 
-// throttle checks that a disk has its speed from one place.
-func throttle(pool string) func(*Cell) []Problem {
+// checkThrottle checks that a disk has its speed from one place.
+func checkThrottle(pool string) func(*Cell) []Problem {
 	return func(c *Cell) []Problem {
 		d := c.Rig.pool(pool).Disk
 		write, read := profileRates(d.Profile)
@@ -148,7 +151,7 @@ func throttle(pool string) func(*Cell) []Problem {
 	}
 }
 
-func replication(c *Cell) []Problem {
+func checkReplication(c *Cell) []Problem {
 	n := c.BrokerCount()
 	if n < 1 || c.Bench.ReplicationFactor <= n {
 		return nil
@@ -156,7 +159,7 @@ func replication(c *Cell) []Problem {
 	return []Problem{{Path: "bench.replication_factor", Reason: fmt.Sprintf("%d replicas need as many brokers", c.Bench.ReplicationFactor), Expected: fmt.Sprintf("at most %d, the number of brokers", n)}}
 }
 
-func clients(c *Cell) []Problem {
+func checkClients(c *Cell) []Problem {
 	producers, consumers := c.Resolve(c.Bench.Producers), c.Resolve(c.Bench.Consumers)
 	switch {
 	case c.WorkerCount() < 1 || producers > 0:
@@ -167,7 +170,7 @@ func clients(c *Cell) []Problem {
 	return []Problem{{Path: "bench.producers", Reason: "without producers and consumers there is no load", Expected: "1 or more, such as 1 per worker"}}
 }
 
-func end(c *Cell) []Problem {
+func checkEnd(c *Cell) []Problem {
 	switch b := c.Bench; {
 	case b.Records.Set && b.Duration > 0:
 		return []Problem{{Path: "bench.duration", Reason: "stands beside records, and each would end the load", Expected: "one of the two"}}
@@ -177,7 +180,7 @@ func end(c *Cell) []Problem {
 	return nil
 }
 
-func limit(c *Cell) []Problem {
+func checkLimit(c *Cell) []Problem {
 	b := c.Bench
 	if b.Limit == 0 || b.Limit > b.Warmup+b.Duration {
 		return nil
@@ -185,7 +188,7 @@ func limit(c *Cell) []Problem {
 	return []Problem{{Path: "bench.limit", Reason: fmt.Sprintf("%s would end the repeat inside its %s of load", b.Limit, b.Warmup+b.Duration), Expected: "more than warmup and duration together"}}
 }
 
-func interval(c *Cell) []Problem {
+func checkInterval(c *Cell) []Problem {
 	i := time.Duration(c.Collect.Interval)
 	if i >= time.Second && i%time.Second == 0 {
 		return nil
@@ -193,8 +196,8 @@ func interval(c *Cell) []Problem {
 	return []Problem{{Path: "collect.interval", Reason: c.Collect.Interval.String() + " is not possible", Expected: "whole seconds, 1s or more"}}
 }
 
-// space refuses records that the fullest broker's disk cannot hold.
-func space(c *Cell) []Problem {
+// checkSpace refuses records that the fullest broker's disk cannot hold.
+func checkSpace(c *Cell) []Problem {
 	size := float64(c.BrokerDisk().Size)
 	need := float64(c.LoadBytes()) * c.fullest()
 	if size == 0 || need <= diskUse*size {

@@ -54,27 +54,28 @@ type check struct {
 }
 
 func checks() []check {
+	const placing = " brokers.count brokers.on workers.count workers.on controllers.count controllers.on"
 	return []check{
-		{"brokers", placed("brokers")},
-		{"controllers", placed("controllers")},
-		{"workers", placed("workers")},
-		{"brokers workers controllers", shared("brokers")},
-		{"brokers workers controllers", shared("controllers")},
-		{"brokers workers controllers", shared("workers")},
-		{"controllers kafka.mode", combined},
-		{"kafka.version kafka.mode", version},
-		{"kafka.source", distribution},
-		{"kafka.jvm.heap brokers.memory brokers.on controllers kafka.mode", heap},
-		{"kafka.jvm.flags", flags},
-		{"brokers.disk", throttle("brokers")},
-		{"controllers.disk", throttle("controllers")},
-		{"workers.disk", throttle("workers")},
-		{"bench.replication_factor brokers", replication},
-		{"bench.producers bench.consumers bench.topics workers brokers", clients},
-		{"bench.records bench.duration", end},
-		{"bench.duration bench.warmup bench.limit", limit},
-		{"collect.interval", interval},
-		{"bench brokers workers", space},
+		{"brokers", checkPlaced("brokers")},
+		{"controllers", checkPlaced("controllers")},
+		{"workers", checkPlaced("workers")},
+		{placing, checkShared("brokers")},
+		{placing, checkShared("controllers")},
+		{placing, checkShared("workers")},
+		{"kafka.mode" + placing, checkCombined},
+		{"kafka.version kafka.mode", checkVersion},
+		{"kafka.source", checkSource},
+		{"kafka.jvm.heap kafka.mode brokers.memory" + placing, checkHeap},
+		{"kafka.jvm.flags", checkFlags},
+		{"brokers.disk", checkThrottle("brokers")},
+		{"controllers.disk", checkThrottle("controllers")},
+		{"workers.disk", checkThrottle("workers")},
+		{"bench.replication_factor" + placing, checkReplication},
+		{"bench.producers bench.consumers bench.topics" + placing, checkClients},
+		{"bench.records bench.duration", checkEnd},
+		{"bench.duration bench.warmup bench.limit", checkLimit},
+		{"collect.interval", checkInterval},
+		{"bench.records bench.record_size bench.replication_factor bench.topics bench.partitions bench.producers brokers.disk" + placing, checkSpace},
 	}
 }
 
@@ -93,6 +94,12 @@ func (f *File) checkCell(c *Cell) {
 
 // refused tells whether the reader refused a key that the cell has.
 func (f *File) refused(key string, c *Cell) bool {
-	p := f.points[c.ID]
-	return f.found.poisons(f.display(f.steps(key, p), p.bench))
+	if len(f.found.list) == 0 {
+		return false
+	}
+	top, _, _ := strings.Cut(key, ".")
+	if slices.Contains(poolNames(), top) {
+		return f.found.poisons("rigs." + c.RigName + "." + key)
+	}
+	return f.found.poisons(f.display(strings.Split(key, "."), f.points[c.ID].bench))
 }

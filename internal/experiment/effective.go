@@ -16,16 +16,10 @@ import (
 // on a key that the matrix varies is not in it, since it differs between cells.
 func (f *File) Effective() ([]byte, error) {
 	root := complete(f.root, f.isVaried)
-	source := f.located(f.Experiment.Kafka.Source)
-	for key, path := range map[string]string{"archive": source.Archive, "directory": source.Directory} {
-		if n := child(child(child(root, "kafka"), "source"), key); n != nil {
-			root = put(root, []string{"kafka", "source", key}, 0, text(path, n))
-		}
-	}
 	var b bytes.Buffer
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
-	if err := e.Encode(bare(root)); err != nil {
+	if err := e.Encode(bare(root, f.absolute())); err != nil {
 		return nil, fmt.Errorf("writing the effective experiment: %w", err)
 	}
 	if err := e.Close(); err != nil {
@@ -34,21 +28,44 @@ func (f *File) Effective() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// absolute gives the scalars that are relative paths, in keys and in the
+// matrix, their absolute form.
+func (f *File) absolute() map[*yaml.Node]string {
+	out := make(map[*yaml.Node]string)
+	add := func(n *yaml.Node) {
+		if n != nil && n.Kind == yaml.ScalarNode && !isNull(n) && !isURL(n.Value) {
+			out[n] = f.beside(n.Value)
+		}
+	}
+	for _, key := range []string{"archive", "directory"} {
+		add(child(child(child(f.root, "kafka"), "source"), key))
+		for _, a := range f.axes {
+			for i, t := range a.targets {
+				for _, row := range a.rows {
+					if t.same() == "kafka.source."+key {
+						add(row[i])
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
 // isVaried tells whether the matrix varies a key, or one below it. Paths are
 // those of [complete].
 func (f *File) isVaried(path string) bool {
-	return slices.ContainsFunc(f.varied, func(t target) bool {
-		if t.axis != "" {
-			return false
-		}
-		for bench := range max(len(f.names.benches), 1) {
-			full := f.display(t.steps, bench)
-			if (t.bench < 0 || t.bench == bench) && (full == path || strings.HasPrefix(full, path+".")) {
-				return true
+	for _, a := range f.axes {
+		for _, t := range a.targets {
+			for bench := range max(len(f.names.benches), 1) {
+				full := f.display(t.steps, bench)
+				if t.axis == "" && (t.bench < 0 || t.bench == bench) && (full == path || strings.HasPrefix(full, path+".")) {
+					return true
+				}
 			}
 		}
-		return false
-	})
+	}
+	return false
 }
 
 // display is the path of a key as errors spell it: with the bench's name where there is a list.
@@ -77,9 +94,9 @@ func (f *File) Inputs() []string {
 	return slices.Compact(out)
 }
 
-// Locate says where in the file the key of a problem stands: for a value that
-// the matrix set in the problem's cell, the line of that value. A key that is
-// not written gives the place of what would hold it.
+// Locate says where in the file the key of a problem stands: for one that the
+// matrix varies, the value of the problem's cell, or without a cell the axis.
+// A key that is not written gives the place of what would hold it.
 func (f *File) Locate(p Problem) *Error {
 	root, pt := f.root, point{}
 	if got, ok := f.points[p.Cell]; ok {
@@ -90,6 +107,11 @@ func (f *File) Locate(p Problem) *Error {
 	}
 	steps := f.steps(p.Path, pt)
 	v, _, _ := find(root, steps, pt.bench)
+	for _, a := range f.axes {
+		if p.Cell == "" && slices.ContainsFunc(a.targets, func(t target) bool { return slices.Equal(t.steps, steps) }) {
+			v = a.key
+		}
+	}
 	e := f.origin.refuse(v, f.display(steps, pt.bench), refusal{p.Reason, p.Expected, ""})
 	if len(f.points) > 1 {
 		e.Cell = p.Cell

@@ -99,7 +99,7 @@ func (f *findings) poisons(key string) bool {
 func nearest(written string, candidates []string) string {
 	best, bestDistance := "", max(2, len(written)/3)+1
 	for _, c := range candidates {
-		if d := distance(strings.ToLower(written), strings.ToLower(c)); d < bestDistance && d < max(len(c), 2) {
+		if d := distance(strings.ToLower(written), strings.ToLower(c)); d < bestDistance && d < len(c) {
 			best, bestDistance = c, d
 		}
 	}

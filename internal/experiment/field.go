@@ -117,7 +117,11 @@ func shapeOf(t reflect.Type) shape {
 
 // form says what a value of the field looks like.
 func form(f field) string {
-	if len(f.enum) > 0 && f.typ.Kind() == reflect.String {
+	switch len(f.enum) {
+	case 0:
+	case 1:
+		return f.enum[0]
+	default:
 		return "one of " + strings.Join(f.enum, ", ")
 	}
 	switch shapeOf(f.typ) {

@@ -22,7 +22,7 @@ type File struct {
 	origin origin
 	root   *yaml.Node // overrides applied, defaults not
 	names  names
-	varied []target
+	axes   []axis           // of all blocks
 	points map[string]point // by the cell's ID
 	plan   *Plan
 
@@ -51,12 +51,10 @@ func load(path string, data []byte, set []string) (*File, error) {
 	if broken != nil {
 		return nil, broken
 	}
-	f.origin.refuseYAML(root, &f.found, 0)
-	if len(f.found.list) > 0 {
-		return nil, joined(f.found) // the rest would read what is not there
+	if !f.origin.refuseYAML(root, &f.found, 0) {
+		return nil, joined(f.found)
 	}
-	f.names = namesIn(root)
-	f.root = root
+	f.names, f.root = namesIn(root), root
 	for i := range set {
 		f.override(i)
 	}
@@ -136,7 +134,7 @@ func (f *File) expand() error {
 	f.Experiment.Matrix = written
 	for _, b := range blocks {
 		for _, a := range b {
-			f.varied = append(f.varied, a.targets...)
+			f.axes = append(f.axes, a)
 			f.refuseOverridden(a)
 		}
 	}

@@ -13,7 +13,8 @@ const cellsMax = 10_000
 
 // An axis is one line of a block, ready to be applied.
 type axis struct {
-	paths   []string // as spelled
+	key     *yaml.Node // where it stands
+	paths   []string   // as spelled
 	targets []target
 	rows    [][]*yaml.Node // one node a target; nil or null unsets
 }
@@ -59,6 +60,7 @@ func (m *matrixReader) read(n *yaml.Node) ([][]axis, []Block) {
 		nodes = n.Content
 	}
 	if len(nodes) == 0 || isNull(n) {
+		nodes = nil
 		m.refuse(n, "matrix", refusal{reason: "is empty", expected: "axes, or no matrix at all"})
 	}
 	var blocks [][]axis
@@ -78,10 +80,12 @@ func (m *matrixReader) refuse(n *yaml.Node, key string, why refusal) {
 }
 
 func (m *matrixReader) block(n *yaml.Node) ([]axis, Block) {
+	if n.Kind == yaml.AliasNode {
+		m.refuse(n, "matrix", aliased(n))
+		return nil, nil
+	}
 	if n.Kind != yaml.MappingNode || len(n.Content) == 0 {
-		if n.Kind != yaml.AliasNode && !isNull(n) {
-			m.refuse(n, "matrix", refusal{reason: "a block without axes", expected: "a map from dotted paths to lists of values"})
-		}
+		m.refuse(n, "matrix", refusal{reason: "a block without axes", expected: "a map from dotted paths to lists of values"})
 		return nil, nil
 	}
 	var block []axis
@@ -108,7 +112,7 @@ func (m *matrixReader) block(n *yaml.Node) ([]axis, Block) {
 
 // axis reads one line of a block. varied holds what the block's earlier lines vary.
 func (m *matrixReader) axis(k, v *yaml.Node, varied map[string]string) (axis, bool) {
-	var a axis
+	a := axis{key: k}
 	if k.Kind != yaml.ScalarNode || k.Value == "" {
 		m.refuse(k, "matrix", refusal{reason: "an axis must be a dotted path, or several joined by commas"})
 		return a, false
@@ -141,6 +145,7 @@ func (m *matrixReader) axis(k, v *yaml.Node, varied map[string]string) (axis, bo
 func (m *matrixReader) rows(k, v *yaml.Node, width int) ([][]*yaml.Node, bool) {
 	key := "matrix." + k.Value
 	if v.Kind == yaml.AliasNode {
+		m.refuse(v, key, aliased(v))
 		return nil, false
 	}
 	if v.Kind != yaml.SequenceNode || len(v.Content) == 0 {
@@ -164,12 +169,15 @@ func (m *matrixReader) rows(k, v *yaml.Node, width int) ([][]*yaml.Node, bool) {
 			row = item.Content
 		}
 		for _, n := range row {
-			if n.Kind != yaml.ScalarNode {
-				if n.Kind != yaml.AliasNode {
-					m.refuse(n, key, refusal{reason: "a value that is a map or a list", expected: "one scalar, or null for the default"})
-				}
-				good = false
+			switch n.Kind {
+			case yaml.ScalarNode:
+				continue
+			case yaml.AliasNode:
+				m.refuse(n, key, aliased(n))
+			default:
+				m.refuse(n, key, refusal{reason: "a value that is a map or a list", expected: "one scalar, or null for the default"})
 			}
+			good = false
 		}
 		rows = append(rows, row)
 	}
@@ -192,7 +200,7 @@ func (m *matrixReader) axisValues(k *yaml.Node, a axis) bool {
 			known = m.names.benches
 		}
 		for _, row := range a.rows {
-			if t.axis == "" || slices.Contains(known, row[i].Value) {
+			if t.axis == "" || slices.Contains(known, row[i].Value) && !isNull(row[i]) {
 				continue
 			}
 			m.refuse(row[i], "matrix."+a.paths[i], refusal{reason: "there is no " + t.axis + " " + quoted(row[i].Value),

@@ -85,9 +85,10 @@ func rank(cells []*Cell) [][]int {
 	}
 	out := make([][]int, len(cells))
 	for i, c := range cells {
+		settings := c.settings()
 		out[i] = []int{position("rig " + c.RigName)}
 		for _, cost := range []Cost{Infra, Prepare, Cluster} {
-			out[i] = append(out[i], position(cost.String()+" "+c.state(cost)))
+			out[i] = append(out[i], position(cost.String()+" "+state(settings, cost)))
 		}
 	}
 	return out

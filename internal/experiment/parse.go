@@ -19,7 +19,10 @@ const sizeMax = 1 << 20
 // depthMax bounds the nesting that is followed.
 const depthMax = 50
 
-var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
+var (
+	yamlLine      = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
+	unknownAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
+)
 
 // An origin says where nodes come from: the file, or an override. The nodes of
 // an override have the negative number of its place in overrides as Line,
@@ -61,13 +64,13 @@ func (o origin) parse(data []byte) (*yaml.Node, *Error) {
 	if err := d.Decode(&doc); errors.Is(err, io.EOF) {
 		return fail(1, "the file is empty")
 	} else if err != nil {
-		line, reason := yamlReason(err)
+		line, reason := yamlReason(data, err)
 		return fail(line, reason)
 	}
 	if err := d.Decode(&more); err == nil {
 		return fail(max(more.Line, 1), "a second document begins here")
 	} else if !errors.Is(err, io.EOF) {
-		line, reason := yamlReason(err)
+		line, reason := yamlReason(data, err)
 		return fail(line, reason)
 	}
 	if len(doc.Content) != 1 || doc.Content[0].Kind != yaml.MappingNode {
@@ -90,26 +93,26 @@ func invalidUTF8(data []byte) int {
 	return -1
 }
 
-func yamlReason(err error) (int, string) {
+func yamlReason(data []byte, err error) (int, string) {
 	first, _, _ := strings.Cut(err.Error(), "\n")
 	m := yamlLine.FindStringSubmatch(first)
 	if m == nil {
 		return 1, first
 	}
 	line, _ := strconv.Atoi(m[1])
+	if a := unknownAnchor.FindStringSubmatch(m[2]); a != nil { // the one error without a line
+		before, _, _ := bytes.Cut(data, []byte("*"+a[1]))
+		line = 1 + bytes.Count(before, []byte("\n"))
+	}
 	return max(line, 1), "not YAML: " + m[2]
 }
 
-// refuseYAML reports what an experiment does not use of YAML: aliases,
-// anchors, merge keys, tags, keys that are no words, and endless nesting.
-func (o origin) refuseYAML(n *yaml.Node, found *findings, depth int) {
+// refuseYAML reports what an experiment does not use of YAML and no key shows:
+// anchors, tags, and endless nesting, which alone is false: nothing may follow it.
+func (o origin) refuseYAML(n *yaml.Node, found *findings, depth int) bool {
 	if depth > depthMax {
 		found.add(o.refuse(n, "", refusal{reason: "nested too deeply"}))
-		return
-	}
-	if n.Kind == yaml.AliasNode {
-		found.add(o.refuse(n, "", refusal{reason: "alias *" + n.Value + " is not allowed", expected: "the value written out"}))
-		return
+		return false
 	}
 	if n.Anchor != "" {
 		found.add(o.refuse(n, "", refusal{reason: "anchor &" + n.Anchor + " is not allowed", expected: "the value written out where it is needed"}))
@@ -117,12 +120,17 @@ func (o origin) refuseYAML(n *yaml.Node, found *findings, depth int) {
 	if n.Style&yaml.TaggedStyle != 0 {
 		found.add(o.refuse(n, "", refusal{reason: "tag " + n.Tag + " is not allowed", expected: "the value without a tag"}))
 	}
-	for i, child := range n.Content {
-		if n.Kind == yaml.MappingNode && i%2 == 0 && child.Kind == yaml.ScalarNode && child.ShortTag() == "!!merge" {
-			found.add(o.refuse(child, "", refusal{reason: "merge key << is not allowed", expected: "the keys written out"}))
+	for _, child := range n.Content {
+		if !o.refuseYAML(child, found, depth+1) {
+			return false
 		}
-		o.refuseYAML(child, found, depth+1)
 	}
+	return true
+}
+
+// aliased is the refusal of an alias.
+func aliased(n *yaml.Node) refusal {
+	return refusal{reason: "alias *" + n.Value + " is not allowed", expected: "the value written out"}
 }
 
 func isNull(n *yaml.Node) bool {
@@ -233,13 +241,16 @@ func find(n *yaml.Node, path []string, bench int) (value, key *yaml.Node, whole 
 	return n, key, true
 }
 
-// bare is a deep copy without comments.
-func bare(n *yaml.Node) *yaml.Node {
+// bare is a deep copy without comments, with other text in some scalars.
+func bare(n *yaml.Node, other map[*yaml.Node]string) *yaml.Node {
 	out := *n
+	if s, ok := other[n]; ok {
+		out.Value = s
+	}
 	out.HeadComment, out.LineComment, out.FootComment = "", "", ""
 	out.Content = make([]*yaml.Node, len(n.Content))
 	for i, c := range n.Content {
-		out.Content[i] = bare(c)
+		out.Content[i] = bare(c, other)
 	}
 	return &out
 }

@@ -44,7 +44,9 @@ func (r *reader) experiment(root *yaml.Node) *Experiment {
 
 func (r *reader) value(n *yaml.Node, v reflect.Value, f field, at place) {
 	if n.Kind == yaml.AliasNode {
-		return // refused already
+		r.refuse(n, at, aliased(n))
+		r.fallBack(v, f)
+		return
 	}
 	kind := shapeOf(v.Type())
 	if isNull(n) {
@@ -100,7 +102,10 @@ func (r *reader) pairs(n *yaml.Node, at place, each func(key, v *yaml.Node)) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, v := n.Content[i], n.Content[i+1]
 		switch {
-		case k.Kind == yaml.AliasNode || k.ShortTag() == "!!merge": // refused already
+		case k.Kind == yaml.AliasNode:
+			r.refuse(k, at, aliased(k))
+		case k.ShortTag() == "!!merge":
+			r.refuse(k, at, refusal{reason: "merge key << is not allowed", expected: "the keys written out"})
 		case k.Kind != yaml.ScalarNode || k.Value == "":
 			r.refuse(k, at, refusal{reason: "a key must be a word"})
 		case first[k.Value] != nil:
@@ -197,6 +202,7 @@ func (r *reader) foreign(n *yaml.Node, v reflect.Value, at place) {
 		here := at.child(k.Value)
 		switch {
 		case val.Kind == yaml.AliasNode:
+			r.refuse(val, here, aliased(val))
 		case isNull(val):
 			r.refuse(val, here, refusal{reason: "has no value", expected: `text, a number, true or false; "" for an empty value`})
 		case val.Kind != yaml.ScalarNode:
@@ -269,7 +275,7 @@ func (r *reader) scalar(n *yaml.Node, v reflect.Value, f field, at place) {
 	if why == nil && len(f.enum) > 0 && !slices.Contains(f.enum, n.Value) {
 		why = refuseNotBuilt(at.kind+"="+n.Value, quoted(n.Value))
 		if why == nil {
-			why = &refusal{reason: quoted(n.Value) + " is not known", expected: "one of " + strings.Join(f.enum, ", "), nearest: nearest(n.Value, f.enum)}
+			why = &refusal{reason: quoted(n.Value) + " is not known", expected: form(f), nearest: nearest(n.Value, f.enum)}
 		}
 	} else if why != nil {
 		if unbuilt := refuseNotBuilt(at.kind+"="+n.Value, quoted(n.Value)); unbuilt != nil {

@@ -25,7 +25,7 @@ a new cluster (cluster), preparing the hosts again (prepare), or new hosts (infr
 func section(b *strings.Builder, title string, t reflect.Type, at, cost string) {
 	fmt.Fprintf(b, "## %s\n\n| key | what | value | default | costs |\n|---|---|---|---|---|\n", title)
 	for _, f := range fields(t) {
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s |\n", f.key, cellText(f.doc+mark(f)), cellText(form(f)), code(f.def), costOf(f, cost))
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s |\n", f.key, cellText(f.doc+mark(f)), cellText(brief(f)), code(f.def), costOf(f, cost))
 	}
 	b.WriteString("\n")
 	done := make(map[reflect.Type]bool)
@@ -50,6 +50,19 @@ func section(b *strings.Builder, title string, t reflect.Type, at, cost string) 
 			section(b, title, sub, path, costOf(f, cost))
 		}
 	}
+}
+
+// brief is the form of a value; what has a table of its own only points to it.
+func brief(f field) string {
+	switch shapeOf(f.typ) {
+	case group:
+		return "a map, see below"
+	case named:
+		return "a map from names to maps, see below"
+	case items:
+		return "a map or a list of maps, see below"
+	}
+	return form(f)
 }
 
 func mark(f field) string {
