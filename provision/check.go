@@ -11,41 +11,7 @@ import (
 // Check tells what a cell asks that this stage cannot do, without contacting
 // anything.
 func Check(c *experiment.Cell) []experiment.Problem {
-	out := checkVersion(c)
-	out = append(out, checkSource(c.Kafka.Source)...)
-	out = append(out, checkKeys(c.Kafka.Broker)...)
-	out = append(out, checkJVM(c)...)
-	if c.Kafka.Mode == "combined" && (c.Rig.Controllers.Count > 0 || c.Rig.Controllers.On != "") {
-		out = append(out, experiment.Problem{
-			Path:     "rigs." + c.RigName + ".controllers",
-			Reason:   "with mode combined every broker is a controller too",
-			Expected: "no controllers, or kafka.mode: kraft",
-		})
-	}
-	return out
-}
-
-func checkVersion(c *experiment.Cell) []experiment.Problem {
-	v, ok := parseVersion(c.Kafka.Version)
-	switch {
-	case !ok:
-		return []experiment.Problem{{Path: "kafka.version", Reason: fmt.Sprintf("%q is no version of Kafka", c.Kafka.Version), Expected: "three numbers, such as 4.4.0"}}
-	case !v.atLeast(3, 3):
-		return []experiment.Problem{{Path: "kafka.version", Reason: "KRaft is a preview before Kafka 3.3, and mode zookeeper is not built yet", Expected: "3.3.0 or later"}}
-	}
-	return nil
-}
-
-func checkSource(s experiment.Source) []experiment.Problem {
-	switch {
-	case s.Archive != "" && s.Directory != "":
-		return []experiment.Problem{{Path: "kafka.source", Reason: "it names both an archive and a directory", Expected: "one of the two"}}
-	case s.Archive != "" && len(s.SHA512) != 128:
-		return []experiment.Problem{{Path: "kafka.source.sha512", Reason: "an archive is used only with its SHA-512", Expected: "128 hexadecimal digits"}}
-	case s.Archive == "" && s.SHA512 != "":
-		return []experiment.Problem{{Path: "kafka.source.sha512", Reason: "it belongs to an archive, and there is none", Expected: "archive beside it"}}
-	}
-	return nil
+	return append(checkKeys(c.Kafka.Broker), checkFlags(c.Kafka.JVM.Flags)...)
 }
 
 // owned are the broker settings that krig makes itself, and why.
@@ -83,24 +49,14 @@ func checkKeys(keys map[string]string) []experiment.Problem {
 	return out
 }
 
-// checkJVM refuses flags that krig sets by other keys, and a heap that the host
-// cannot hold.
-func checkJVM(c *experiment.Cell) []experiment.Problem {
+// checkFlags refuses flags that would run something else than Kafka.
+func checkFlags(flags []string) []experiment.Problem {
 	var out []experiment.Problem
-	for _, f := range c.Kafka.JVM.Flags {
-		switch {
-		case strings.HasPrefix(f, "-Xmx"), strings.HasPrefix(f, "-Xms"):
-			out = append(out, experiment.Problem{Path: "kafka.jvm.flags", Reason: f + " sets the heap", Expected: "kafka.jvm.heap"})
-		case !strings.HasPrefix(f, "-") || f == "-cp" || f == "-jar" || strings.HasPrefix(f, "-classpath") || strings.HasPrefix(f, "--class-path"):
-			out = append(out, experiment.Problem{Path: "kafka.jvm.flags", Reason: fmt.Sprintf("%q is no flag of the Java virtual machine that may be added", f), Expected: "flags such as -XX:+UseZGC"})
+	for _, f := range flags {
+		name, _, _ := strings.Cut(f, "=")
+		if slices.Contains([]string{"-cp", "-classpath", "--class-path", "-jar", "-m", "--module", "-version", "--version", "-help", "--help"}, name) {
+			out = append(out, experiment.Problem{Path: "kafka.jvm.flags", Reason: fmt.Sprintf("%q may not be set: krig says what runs", f), Expected: "flags of the virtual machine, such as -XX:+UseZGC"})
 		}
-	}
-	if m := c.Rig.Brokers.Memory; m > 0 && c.Kafka.JVM.Heap >= m {
-		out = append(out, experiment.Problem{
-			Path:     "kafka.jvm.heap",
-			Reason:   fmt.Sprintf("%d MiB of heap do not fit into hosts of %d MiB", c.Kafka.JVM.Heap>>20, m>>20),
-			Expected: "less than the brokers' memory",
-		})
 	}
 	return out
 }

@@ -36,7 +36,7 @@ func makeDisk(ctx context.Context, run *rundir.Run, c *remote.Conn, h rundir.Hos
 	}
 	entries = append(entries, rundir.Entry{Kind: kindMount, Scope: h.Name, Ref: l.data()})
 	err := recorded(run, entries, func() error {
-		_, err := c.Root(ctx, "sh", "-c", diskScript, "disk", dev, kind, l.label(), l.data())
+		_, err := runScript(ctx, c, diskScript, dev, kind, l.label(), l.data())
 		return err
 	})
 	if err != nil {

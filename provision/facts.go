@@ -81,18 +81,21 @@ func surveyHost(ctx context.Context, f *remote.Fleet, l layout, h rundir.Host) (
 	if err != nil {
 		return nil, err
 	}
-	argv := []string{"sh", "-c", factsScript, "facts", l.dir()}
+	args := []string{l.dir()}
 	for _, d := range h.Disks {
-		argv = append(argv, d.Device)
+		args = append(args, d.Device)
 	}
-	var out bytes.Buffer
+	return askFacts(ctx, c, args...)
+}
+
+// askFacts runs the script with its arguments.
+func askFacts(ctx context.Context, c *remote.Conn, args ...string) (*survey, error) {
 	begun := time.Now()
-	err = c.Exec(ctx, remote.Cmd{Argv: argv, Become: true, Stdout: &out})
-	ended := time.Now()
+	out, err := runScript(ctx, c, factsScript, args...)
 	if err != nil {
 		return nil, fmt.Errorf("asking for facts: %w", err)
 	}
-	return readSurvey(out.Bytes(), begun, ended)
+	return readSurvey([]byte(out), begun, time.Now())
 }
 
 // readSurvey reads the script's answer, given between two instants of this

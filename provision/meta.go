@@ -23,7 +23,7 @@ type logDir struct {
 
 // inspect looks into the log directories of a host's nodes.
 func inspect(ctx context.Context, c *remote.Conn, dirs []string) (map[string]logDir, error) {
-	out, err := c.Root(ctx, append([]string{"sh", "-c", inspectScript, "inspect"}, dirs...)...)
+	out, err := runScript(ctx, c, inspectScript, dirs...)
 	if err != nil {
 		return nil, fmt.Errorf("looking into log directories: %w", err)
 	}

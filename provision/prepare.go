@@ -146,7 +146,7 @@ func (w *work) do(ctx context.Context) (*rundir.PreparedHost, error) {
 func (w *work) home(ctx context.Context, l layout) error {
 	entry := rundir.Entry{Kind: kindDirectory, Scope: w.host.Name, Ref: l.dir()}
 	err := w.run.Ledger.Do(entry, func() error {
-		_, err := w.conn.Root(ctx, "sh", "-c", homeScript, "home", l.dir(), w.host.SSH.User)
+		_, err := runScript(ctx, w.conn, homeScript, l.dir(), w.host.SSH.User)
 		return err
 	})
 	if err != nil {
@@ -159,12 +159,8 @@ func (w *work) home(ctx context.Context, l layout) error {
 func (w *work) java(ctx context.Context, out *rundir.PreparedHost) error {
 	s := w.survey
 	if len(out.Install) > 0 {
-		begun := time.Now()
-		text, err := w.conn.Root(ctx, "sh", "-c", factsScript, "facts", out.Dir)
-		if err != nil {
-			return fmt.Errorf("asking for facts: %w", err)
-		}
-		if s, err = readSurvey([]byte(text), begun, time.Now()); err != nil {
+		var err error
+		if s, err = askFacts(ctx, w.conn, out.Dir); err != nil {
 			return err
 		}
 	}

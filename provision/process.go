@@ -60,12 +60,12 @@ func (s *site) launchOne(ctx context.Context, cluster string, n *node, format bo
 	}
 	config := s.l.config(n.name())
 	jars := s.l.dist(s.dist.id) + "/*"
-	argv := append([]string{"sh", "-c", startScript, "start", n.logFile, config, cluster, n.prepared.Java, jars},
+	args := append([]string{n.logFile, config, cluster, n.prepared.Java, jars},
 		jvmFlags(n, s.cell.Kafka.JVM, s.l.logging(), s.jars)...)
 	var out string
 	entry := rundir.Entry{Kind: kindProcess, Scope: n.host.Name, Ref: config}
 	err = s.run.Ledger.Do(entry, func() (err error) {
-		out, err = c.Root(ctx, argv...)
+		out, err = runScript(ctx, c, startScript, args...)
 		return err
 	})
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *site) watch(ctx context.Context, nodes []*node, pids map[string]int) er
 		g.Go(func() error {
 			c, err := s.f.Conn(ctx, n.host.Name)
 			if err == nil {
-				err = c.Exec(ctx, remote.Cmd{Argv: []string{"sh", "-c", watchScript, "watch", strconv.Itoa(pids[n.name()])}})
+				_, err = runScript(ctx, c, watchScript, strconv.Itoa(pids[n.name()]))
 			}
 			if ctx.Err() != nil {
 				return nil
@@ -134,24 +134,27 @@ const stopLimit = 15 * time.Second
 func endProcesses(ctx context.Context, run *rundir.Run, c *remote.Conn, host string, limit time.Duration, configs []string) error {
 	ctx, cancel := context.WithTimeout(ctx, limit+30*time.Second)
 	defer cancel()
-	argv := []string{"sh", "-c", stopScript, "stop", strconv.Itoa(int(limit / time.Second))}
-	for _, p := range configs {
-		argv = append(argv, "config="+p)
-	}
-	if _, err := c.Root(ctx, argv...); err != nil {
+	args := append([]string{strconv.Itoa(int(limit / time.Second))}, asConfigs(configs)...)
+	if _, err := runScript(ctx, c, stopScript, args...); err != nil {
 		return fmt.Errorf("stopping Kafka: %w", err)
 	}
 	return undone(run, host, kindProcess, configs...)
 }
 
+// asConfigs marks paths, so that a script that looks for processes with them
+// as an argument does not find itself.
+func asConfigs(paths []string) []string {
+	out := make([]string, len(paths))
+	for i, p := range paths {
+		out[i] = "config=" + p
+	}
+	return out
+}
+
 // alive tells which of the given configurations a process on the host has, and
 // its id.
 func alive(ctx context.Context, c *remote.Conn, configs []string) (map[string]int, error) {
-	argv := []string{"sh", "-c", aliveScript, "alive"}
-	for _, p := range configs {
-		argv = append(argv, "config="+p)
-	}
-	text, err := c.Root(ctx, argv...)
+	text, err := runScript(ctx, c, aliveScript, asConfigs(configs)...)
 	if err != nil {
 		return nil, fmt.Errorf("looking for Kafka's processes: %w", err)
 	}

@@ -52,7 +52,7 @@ func restoreHost(ctx context.Context, run *rundir.Run, c *remote.Conn, host stri
 		}
 		errs = append(errs, run.Ledger.Undo(e, func() error { return undo(ctx, c, l, e) }))
 	}
-	if _, err := c.Root(ctx, "sh", "-c", restoredScript, "restored", l.dir(), l.state()); err != nil {
+	if _, err := runScript(ctx, c, restoredScript, l.dir(), l.state()); err != nil {
 		errs = append(errs, fmt.Errorf("not given back as found: %w", err))
 	}
 	if len(kept) > 0 {
@@ -64,7 +64,7 @@ func restoreHost(ctx context.Context, run *rundir.Run, c *remote.Conn, host stri
 // undo undoes one entry. What is not there any more is undone already.
 func undo(ctx context.Context, c *remote.Conn, l layout, e rundir.Entry) error {
 	sh := func(script string, args ...string) error {
-		_, err := c.Root(ctx, append([]string{"sh", "-c", script, "undo"}, args...)...)
+		_, err := runScript(ctx, c, script, args...)
 		return err
 	}
 	switch e.Kind {
