@@ -55,6 +55,9 @@ func execVerb(ctx context.Context, s *agent.Session) error {
 	}
 	waitErr := c.wait(ctx, syscall.SIGTERM, execGrace)
 	p.finish()
+	if errors.Is(context.Cause(ctx), agent.ErrLease) {
+		return agent.ErrLease
+	}
 	var exit *exec.ExitError
 	if waitErr != nil && !errors.As(waitErr, &exit) {
 		return waitErr

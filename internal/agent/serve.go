@@ -48,14 +48,15 @@ type server struct {
 	sessions map[uint64]*Session
 }
 
-// Serve runs verbs until in ends; then every running verb's context ends, and
-// Serve returns when all have returned. The end of in is no error.
+// Serve runs verbs until in ends, ctx ends, or out can be written no more; then
+// every running verb's context ends with [ErrLease], and Serve returns when all have
+// returned. The end of in is no error.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, verbs map[string]Verb) error {
 	if _, err := io.WriteString(out, greeting()); err != nil {
 		return fmt.Errorf("greeting: %w", err)
 	}
-	ctx, end := context.WithCancelCause(ctx)
-	s := &server{verbs: verbs, out: newWriter(out), lease: ctx, sessions: map[uint64]*Session{}}
+	lease, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	s := &server{verbs: verbs, out: newWriter(out), lease: lease, sessions: map[uint64]*Session{}}
 	read := make(chan error, 1)
 	go func() { read <- s.read(bufio.NewReaderSize(in, 64<<10)) }()
 	var err error
@@ -66,7 +67,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, verbs map[string]Ve
 	case <-s.out.done: // krig reads no more
 		err = s.out.err
 	}
-	end(ErrLease)
+	end(fmt.Errorf("%w: %w", ErrLease, err))
 	s.wg.Wait()
 	s.out.close()
 	select {
