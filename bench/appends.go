@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-const appendLook = 250 * time.Millisecond
+const (
+	appendLook  = 250 * time.Millisecond
+	appendQuiet = 12 // looks without growth after which nothing more is expected
+)
 
 // appendCounter asks the brokers again and again how many records they have
 // appended: with acks=0 nobody else knows. A nil one counts nothing.
 type appendCounter struct {
 	ends   func(context.Context) (int64, error)
 	cancel context.CancelFunc
-	done   chan struct{}
+	done   chan struct{} // closed when nobody looks any more
 
 	mu      sync.Mutex
-	samples []appends
-	err     error // of the last look
-	before  int64
-	start   time.Time
+	samples []appends // the first is of the start
+	err     error     // of the last look
 	from    time.Time // of the window
-	to      time.Time // of the window; zero when records end it
 }
 
 // appends is the records that the topics held at a moment.
@@ -30,22 +30,50 @@ type appends struct {
 	total int64
 }
 
+// base notes what is there before the load.
+func (a *appendCounter) base(ctx context.Context) {
+	if a != nil {
+		a.look(ctx)
+	}
+}
+
+// begin looks from the load's start on, until ctx or the counter ends.
+func (a *appendCounter) begin(ctx context.Context, start time.Time, warmup time.Duration) {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	a.from = start.Add(warmup)
+	for i := range a.samples {
+		a.samples[i].at = start
+	}
+	a.mu.Unlock()
+	a.watch(ctx, start)
+}
+
+// countAppends looks from now on.
 func countAppends(ctx context.Context, ends func(context.Context) (int64, error)) *appendCounter {
-	ctx, cancel := context.WithCancel(ctx)
-	a := &appendCounter{ends: ends, cancel: cancel, done: make(chan struct{})}
-	go a.run(ctx)
+	a := &appendCounter{ends: ends}
+	a.watch(ctx, time.Now())
 	return a
 }
 
-func (a *appendCounter) run(ctx context.Context) {
-	defer close(a.done)
-	for ctx.Err() == nil {
-		a.look(ctx)
-		select {
-		case <-time.After(appendLook):
-		case <-ctx.Done():
+func (a *appendCounter) watch(ctx context.Context, from time.Time) {
+	ctx, a.cancel = context.WithCancel(ctx)
+	a.done = make(chan struct{})
+	go func() {
+		defer close(a.done)
+		wait := time.Until(from)
+		for {
+			select {
+			case <-time.After(wait):
+				a.look(ctx)
+				wait = appendLook
+			case <-ctx.Done():
+				return
+			}
 		}
-	}
+	}()
 }
 
 // look takes a sample; it is taken to be of the middle of the asking.
@@ -61,25 +89,40 @@ func (a *appendCounter) look(ctx context.Context) {
 	}
 }
 
-// stop ends the counting.
+// finish ends the counting once the brokers have appended all that was sent, or nothing more for
+// a while.
+func (a *appendCounter) finish(ctx context.Context, sent int64) {
+	if a == nil || a.cancel == nil {
+		return
+	}
+	for quiet := 0; quiet < appendQuiet && ctx.Err() == nil && a.grown() < sent; quiet++ {
+		before := a.latest()
+		select {
+		case <-time.After(appendLook):
+		case <-ctx.Done():
+		}
+		if a.latest() > before {
+			quiet = 0
+		}
+	}
+	a.stop()
+}
+
 func (a *appendCounter) stop() {
-	if a != nil {
+	if a != nil && a.cancel != nil {
 		a.cancel()
 		<-a.done
 	}
 }
 
-// begin fixes the window.
-func (a *appendCounter) begin(start time.Time, warmup, length time.Duration) {
-	if a == nil {
-		return
-	}
+// grown is how many records came since the start.
+func (a *appendCounter) grown() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.start, a.from = start, start.Add(warmup)
-	if length > 0 {
-		a.to = a.from.Add(length)
+	if len(a.samples) == 0 {
+		return 0
 	}
+	return a.samples[len(a.samples)-1].total - a.samples[0].total
 }
 
 // latest is the newest total.

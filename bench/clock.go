@@ -3,13 +3,12 @@ package bench
 import (
 	"context"
 	"fmt"
-	"os"
 	"sort"
-	"strings"
 	"sync"
 	"time"
 
 	"krig/internal/agent"
+	"krig/internal/rundir"
 )
 
 // clocks are how far the hosts' clocks are ahead of this machine's, measured
@@ -30,13 +29,13 @@ type offset struct {
 }
 
 func (s *Session) newClocks(ctx context.Context) (*clocks, error) {
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	boot, err := rundir.BootID()
 	if err != nil {
-		return nil, fmt.Errorf("this machine's boot id: %w", err)
+		return nil, err
 	}
 	c := &clocks{own: map[string]bool{machine: true}, samples: map[string][]offset{}}
 	for _, h := range s.rig.Hosts {
-		if h.Kernel == strings.TrimSpace(string(boot)) {
+		if h.Kernel == boot {
 			c.own[h.Name] = true
 		}
 	}

@@ -30,6 +30,7 @@ type worker struct {
 	notes              []string
 	ahead              map[int]int64 // as told at the start: ns that each worker's clock is ahead of this one's
 	ticks              []loadgen.Interval
+	latest             loadgen.Counters // the newest of them
 	summary            *loadgen.Summary
 	err                error // why it ended early
 }
@@ -209,12 +210,12 @@ func (c *conductor) take(m said) error {
 	case loadgen.Tick:
 		var b loadgen.Interval
 		err := json.Unmarshal(m.Body, &b)
-		w.ticks = append(w.ticks, b)
+		w.ticks, w.latest = append(w.ticks, b), b.Counters
 		c.progress()
 		return err
 	case loadgen.Produced:
 		w.produced = true
-		return nil
+		return json.Unmarshal(m.Body, &w.latest)
 	case loadgen.End:
 		w.summary = &loadgen.Summary{}
 		return json.Unmarshal(m.Body, w.summary)
@@ -300,10 +301,11 @@ func (c *conductor) tell(kind string, body any) {
 
 // begin fixes the start a moment ahead and tells each worker in its own clock's time.
 func (c *conductor) begin(ctx context.Context) bool {
+	c.counter.base(ctx)
 	ahead := 500*time.Millisecond + time.Duration(len(c.workers))*20*time.Millisecond
 	c.start = time.Now().Add(ahead).Truncate(time.Millisecond)
-	warmup, length := c.window()
-	c.counter.begin(c.start, warmup, length)
+	warmup, _ := c.window()
+	c.counter.begin(ctx, c.start, warmup)
 	for _, w := range c.workers {
 		mine, _ := c.s.clocks.ahead(w.host, c.start)
 		body := loadgen.StartBody{At: c.start.Add(mine).UnixNano(), Ahead: map[int]int64{}}
@@ -331,6 +333,7 @@ func (c *conductor) finish(ctx context.Context) bool {
 	if !c.until(ctx, func() bool { return c.all(func(w *worker) bool { return w.produced }) }) {
 		return false
 	}
+	c.counter.finish(ctx, c.latest().Sent)
 	if c.consumers() > 0 {
 		late, cancel := context.WithTimeout(ctx, awaitLimit)
 		c.until(late, c.caughtUp)
@@ -350,18 +353,16 @@ func (c *conductor) caughtUp() bool {
 	sum := c.latest()
 	acked := sum.Acked
 	if c.counter != nil {
-		acked = c.counter.latest() - int64(c.producers())
+		acked = c.counter.grown()
 	}
 	return sum.Consumed >= acked
 }
 
-// latest are the counters of all workers at their last ticks.
+// latest are the newest counters of all workers.
 func (c *conductor) latest() loadgen.Counters {
 	var sum loadgen.Counters
 	for _, w := range c.workers {
-		if n := len(w.ticks); n > 0 {
-			sum = plus(sum, w.ticks[n-1].Counters)
-		}
+		sum = plus(sum, w.latest)
 	}
 	return sum
 }

@@ -138,14 +138,13 @@ func (c *conductor) setAppended(out *loaded, m *merged, steady result.Phase) (fl
 	a := c.counter
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	start, ok := a.at(a.start)
-	from, _ := a.at(steady.Start)
+	from, ok := a.at(steady.Start)
 	to, _ := a.at(steady.End)
 	if !ok {
 		return 0, fmt.Errorf("the brokers did not say what they appended: %w", a.err)
 	}
-	lost := float64(m.counters.Sent) - (float64(a.samples[len(a.samples)-1].total) - start)
-	out.measures.Set("produce.lost", max(lost, 0), result.Records)
+	appended := a.samples[len(a.samples)-1].total - a.samples[0].total
+	out.measures.Set("produce.lost", float64(max(m.counters.Sent-appended, 0)), result.Records)
 	return to - from, nil
 }
 

@@ -42,8 +42,8 @@ func (c *conductor) merge() (*merged, error) {
 		if w.summary != nil {
 			m.counters = plus(m.counters, w.summary.Counters)
 			m.censored += w.summary.Censored
-		} else if n := len(w.ticks); n > 0 {
-			m.counters = plus(m.counters, w.ticks[n-1].Counters)
+		} else {
+			m.counters = plus(m.counters, w.latest)
 		}
 	}
 	return m, nil

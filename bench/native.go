@@ -67,7 +67,7 @@ var ownSettings = map[string]string{
 // load runs one native load.
 func (native) load(ctx context.Context, s *Session, l loadAsk) (*loaded, error) {
 	specs, hosts := nativeSpecs(s, l)
-	counter := s.appended(ctx, l, specs[0])
+	counter := appendCounterOf(l, specs[0])
 	defer counter.stop()
 	c := &conductor{s: s, l: l, counter: counter, size: float64(l.Cell.Bench.RecordSize)}
 	for i, spec := range specs {
@@ -150,13 +150,13 @@ func share(whole int64, i, n int) int64 {
 	return part
 }
 
-// appended counts end offsets while a load without acknowledgements runs.
-func (s *Session) appended(ctx context.Context, l loadAsk, spec *loadgen.Spec) *appendCounter {
+// appendCounterOf counts what the brokers append of a load without acknowledgements; nil for others.
+func appendCounterOf(l loadAsk, spec *loadgen.Spec) *appendCounter {
 	settings, err := loadgen.ProducerSettings(spec.ProducerSettings, spec.RecordSize)
 	if err != nil || !settings.Acks0 || l.prime {
 		return nil
 	}
-	return countAppends(ctx, l.made.ends)
+	return &appendCounter{ends: l.made.ends}
 }
 
 // reason is an error as a repeat's reason.

@@ -146,8 +146,9 @@ func (a *appendCounter) series(size float64) []result.Series {
 		return nil
 	}
 	last := a.samples[len(a.samples)-1].at
-	before, _ := a.at(a.start)
-	for t := a.start.Add(time.Second); !t.After(last); t = t.Add(time.Second) {
+	start := a.samples[0].at
+	before, _ := a.at(start)
+	for t := start.Add(time.Second); !t.After(last); t = t.Add(time.Second) {
 		now, _ := a.at(t)
 		r, b := now-before, (now-before)*size
 		before = now

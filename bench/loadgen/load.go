@@ -229,7 +229,7 @@ func (l *load) measure(ctx context.Context, caller Caller) error {
 	l.produce(ctx)
 	l.await(ctx)
 	after := usage()
-	err := caller.Emit(Produced, struct{}{})
+	err := caller.Emit(Produced, l.counters())
 	for err == nil && ctx.Err() == nil {
 		var m agent.Message
 		if m, err = caller.Receive(ctx); m.Kind == Stop {

@@ -86,7 +86,7 @@ const (
 	Read     = "read"     // worker: these producers' probes were read here (ProbeBody)
 	Start    = "start"    // caller: the load starts (StartBody)
 	Tick     = "interval" // worker: one second of load (Interval)
-	Produced = "produced" // worker: its producers are done, consumers go on (no body)
+	Produced = "produced" // worker: its producers are done, consumers go on (Counters)
 	Stop     = "stop"     // caller: consumers may end (no body)
 	End      = "end"      // worker: the last message (Summary)
 )
