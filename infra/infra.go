@@ -4,11 +4,11 @@
 package infra
 
 import (
-	"context"
+	"os"
+	"strings"
 	"time"
 
 	"krig/internal/experiment"
-	"krig/internal/rundir"
 )
 
 // Want is the state that a rig shall have.
@@ -19,30 +19,13 @@ type Want struct {
 	Kept   bool // the rig outlives krig (up, --keep): label krig-hold=kept
 }
 
-// Apply converges up and down to what is wanted and returns the hosts in a
-// stable order (b1, b2, ..., c1, ..., w1, ...). Hosts that already are as
-// wanted are kept as they stand; a host whose specification changed is made
-// again (its Host value then differs from the earlier one).
-func Apply(ctx context.Context, run *rundir.Run, w Want) ([]rundir.Host, error) {
-	panic("being built")
-}
-
-// Check tells what this machine cannot do for the cells, before anything is
-// touched: no podman, no root, a throttle that its cgroups do not have. It
-// changes nothing. The same answers serve krig doctor.
-func Check(ctx context.Context, cells []*experiment.Cell) []Lack { panic("being built") }
-
 // Lack is one thing this machine lacks, and the command that gives it.
 type Lack struct {
-	What   string
-	Remedy string
-	Path   string // the experiment's key that needs it; "" when every lab run does
+	What    string
+	Remedy  string
+	Path    string // the experiment's key that needs it; "" when every lab run does
+	Warning bool   // a run works without it, but less well
 }
-
-// Destroy ends the run's children, removes everything of the run that its
-// ledger or its labels name, and lists again. What is left is in the error, each with the command
-// that tries again. It may be called again, and after kill -9 at any instant.
-func Destroy(ctx context.Context, run *rundir.Run) error { panic("being built") }
 
 // Label selects what belongs to whom. An empty Run selects every run of this scope.
 type Label struct {
@@ -52,7 +35,7 @@ type Label struct {
 
 // Leftover is one thing of krig's that was found standing.
 type Leftover struct {
-	Kind   string    `json:"kind"` // container, network, loop device, ...
+	Kind   string    `json:"kind"` // container, network, loop, ...
 	Ref    string    `json:"ref"`
 	Run    string    `json:"run"`   // short id
 	Owner  string    `json:"owner"` // pid:start:boot id
@@ -60,22 +43,36 @@ type Leftover struct {
 	Expiry time.Time `json:"expiry"`
 	Alive  bool      `json:"alive"` // its owner lives
 	May    bool      `json:"may"`   // gc may remove it: dead owner and not kept, or expired
+
+	scope string
 }
 
-// Find asks this machine itself what carries the label; it needs no run directory.
-func Find(ctx context.Context, l Label) ([]Leftover, error) { panic("being built") }
+// LeftError says what still stands after a removal, each thing with the
+// command that tries again.
+type LeftError struct {
+	Run   string // the run's short id
+	Left  []Leftover
+	Cause error // why, where that is known
+}
 
-// Remove removes leftovers, in the order that they need.
-func Remove(ctx context.Context, found []Leftover) error { panic("being built") }
+func (e *LeftError) Error() string {
+	s := "left standing: " + strings.Join(e.Lines(), "; ")
+	if e.Cause != nil {
+		s += ": " + e.Cause.Error()
+	}
+	return s
+}
 
-// Names are the names of the hosts that a cell wants, in Apply's order. (The
-// pipeline needs them to hand on what leaves before Apply removes it.)
-func Names(c *experiment.Cell) []string { panic("being built") }
+// Unwrap is the cause.
+func (e *LeftError) Unwrap() error { return e.Cause }
 
-// LeftError says what Destroy or Remove could not remove.
-type LeftError struct{ Left []Leftover }
+// Lines are one line a thing.
+func (e *LeftError) Lines() []string {
+	out := make([]string, len(e.Left))
+	for i, l := range e.Left {
+		out[i] = l.Kind + " " + l.Ref + ": krig down " + e.Run + " tries again"
+	}
+	return out
+}
 
-func (e *LeftError) Error() string { panic("being built") }
-
-// Lines are the leftovers, one a line, each with the command that tries again.
-func (e *LeftError) Lines() []string { panic("being built") }
+func scope() string { return os.Getenv("KRIG_SCOPE") }

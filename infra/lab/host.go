@@ -1,0 +1,348 @@
+package lab
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+
+	"krig/internal/rundir"
+)
+
+// A Spec is one host as it shall be. A host whose Spec changes is made again.
+type Spec struct {
+	Rig      string  `json:"rig"`       // name of the rig that it belongs to
+	Name     string  `json:"name"`      // b1, c1, w1, ...
+	CPUs     float64 `json:"cpus"`      // processors it may use; 0 is not limited
+	Memory   int64   `json:"memory"`    // bytes it may use; 0 is not limited
+	LinkRate int64   `json:"link_rate"` // bits/s in each direction; 0 is not shaped
+	Disk     Disk    `json:"disk"`
+}
+
+// Made is a host that stands, with what it was made for. It is kept in the
+// run directory, for the next process.
+type Made struct {
+	Spec Spec        `json:"spec"`
+	Host rundir.Host `json:"host"` // without roles: these are the rig's
+}
+
+func (l *Lab) container(name string) string { return "krig-" + l.run.Short + "-" + name }
+
+func (l *Lab) backing(name string) string {
+	return filepath.Join(l.dir, l.container(name)+".img")
+}
+
+func recordOf(name string) string { return filepath.Join("infra", "lab", "hosts", name+".json") }
+
+func event(host, format string, args ...any) rundir.Event {
+	return rundir.Event{Stage: "infra", Host: host, Message: fmt.Sprintf(format, args...)}
+}
+
+// Standing are the hosts of the run that run as they were made, by name.
+func (l *Lab) Standing(ctx context.Context) (map[string]Made, error) {
+	all, err := listContainers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("looking for the hosts that stand: %w", err)
+	}
+	out := map[string]Made{}
+	for _, c := range all {
+		if c.Labels["krig-run"] != l.run.Short || len(c.Names) != 1 {
+			continue
+		}
+		name := strings.TrimPrefix(c.Names[0], l.container(""))
+		m := Made{Spec: Spec{Name: name}}
+		err := l.run.ReadJSON(&m, recordOf(name))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
+		if c.State != "running" {
+			m.Spec = Spec{Name: name} // fits nothing that is wanted
+		}
+		out[name] = m
+	}
+	return out, nil
+}
+
+// Create makes one host and returns when its sshd answers. When it fails, what
+// it made stands until [Lab.Remove].
+func (l *Lab) Create(ctx context.Context, s Spec) (rundir.Host, error) {
+	h, err := l.create(ctx, s)
+	if err != nil {
+		return rundir.Host{}, fmt.Errorf("making host %s: %w", s.Name, err)
+	}
+	return h, nil
+}
+
+func (l *Lab) create(ctx context.Context, s Spec) (rundir.Host, error) {
+	if exists(filepath.Join(l.dir, s.Name)) { // what an earlier try left
+		if err := l.Remove(ctx, s.Name); err != nil {
+			return rundir.Host{}, err
+		}
+	}
+	ip, err := address(l.subnet, s.Name)
+	if err != nil {
+		return rundir.Host{}, err
+	}
+	dirs, key, err := l.hostFolder(s.Name)
+	if err != nil {
+		return rundir.Host{}, err
+	}
+	device, err := l.attachDisk(s)
+	if err != nil {
+		return rundir.Host{}, err
+	}
+	argv, err := l.runArgs(s, ip.String(), device, dirs)
+	if err != nil {
+		return rundir.Host{}, err
+	}
+	err = l.record(KindContainer, l.container(s.Name), func() error {
+		_, err := l.podman(ctx, argv...)
+		return err
+	})
+	if err != nil {
+		return rundir.Host{}, err
+	}
+	pid, err := readPID(filepath.Join(dirs, "pid"))
+	if err != nil {
+		return rundir.Host{}, err
+	}
+	if err := shape(ctx, pid, s.LinkRate); err != nil {
+		return rundir.Host{}, err
+	}
+	if err := l.awaitSSH(ctx, s.Name, ip.String()); err != nil {
+		return rundir.Host{}, err
+	}
+	h, err := l.describe(s, ip.String(), device, key, pid)
+	if err != nil {
+		return rundir.Host{}, err
+	}
+	return h, l.run.WriteJSON(Made{Spec: s, Host: h}, recordOf(s.Name))
+}
+
+// hostFolder makes a host's own folder: its keys, and room for what it writes
+// below /var and /opt, where Kafka and its data go.
+func (l *Lab) hostFolder(name string) (dir, hostKey string, err error) {
+	dir = filepath.Join(l.dir, name)
+	for _, d := range upperDirs() {
+		for _, part := range []string{d, d + ".work"} {
+			if err := os.MkdirAll(filepath.Join(dir, part), 0o755); err != nil {
+				return "", "", err
+			}
+		}
+	}
+	hostKey, err = writeSSH(filepath.Join(dir, "ssh"), l.client, name)
+	return dir, hostKey, err
+}
+
+// upperDirs are the parts of a host's root whose changes go to the data folder
+// instead of podman's own, which may lie in memory.
+func upperDirs() []string { return []string{"opt", "var"} }
+
+// attachDisk allocates, attaches and throttles a host's disk; "" when it has none.
+func (l *Lab) attachDisk(s Spec) (device string, err error) {
+	if s.Disk.Size == 0 {
+		return "", nil
+	}
+	file := l.backing(s.Name)
+	err = l.record(KindLoop, file, func() error {
+		if err := allocate(file, s.Disk.Size); err != nil {
+			return err
+		}
+		device, err = attach(file)
+		return err
+	})
+	if err != nil || Mode() == CgroupV2 {
+		return device, err
+	}
+	return device, l.record(KindThrottle, device, func() error { return throttle(device, s.Disk) })
+}
+
+// start makes sshd's folder in the empty /run, and forgets this machine's
+// password hashes: root's may be locked, which sshd would mind.
+const start = `mkdir -p -m 0755 /run/sshd && echo 'root:*:::::::' >/etc/shadow && exec /usr/sbin/sshd -D -e`
+
+// runArgs are the arguments of podman run. All flags stand before --rootfs.
+// A host has every capability, in its own namespaces, but no device except its
+// disk, and the kernel's settings are read-only: they are this machine's.
+func (l *Lab) runArgs(s Spec, ip, device, dir string) ([]string, error) {
+	labDir := filepath.Dir(l.dir)
+	args := []string{"run", "--detach", "--name", l.container(s.Name), "--hostname", s.Name,
+		"--network", networkName(l.run.Short), "--ip", ip, "--pidfile", filepath.Join(dir, "pid"),
+		"--cap-add", "ALL", "--cgroupns", "private", "--systemd", "false", "--pids-limit", "-1",
+		"--security-opt", "seccomp=unconfined", "--security-opt", "apparmor=unconfined",
+		"--security-opt", "label=disable", "--security-opt", "unmask=/sys/dev/block",
+		"--log-driver", "k8s-file", "--restart", "no", "--stop-timeout", "0"}
+	args = append(args, l.label.flags()...)
+	if s.Memory > 0 {
+		args = append(args, "--memory", strconv.FormatInt(s.Memory, 10)+"b")
+	}
+	if s.CPUs > 0 {
+		args = append(args, "--cpus", strconv.FormatFloat(s.CPUs, 'f', -1, 64))
+	}
+	if device != "" {
+		args = append(args, "--device", device)
+		if Mode() == CgroupV2 {
+			args = append(args, throttleFlags(device, s.Disk)...)
+		}
+	}
+	for _, d := range upperDirs() {
+		upper := filepath.Join(dir, d)
+		if strings.ContainsAny(upper, ",:") {
+			return nil, fmt.Errorf("the data folder %s must not have a comma or colon in its name: name another in KRIG_LAB_DIR", labDir)
+		}
+		args = append(args, "--volume", "/"+d+":/"+d+":O,upperdir="+upper+",workdir="+upper+".work")
+	}
+	args = append(args, maskFlags(masks(l.run.Dir, labDir))...)
+	args = append(args, lxcfsFlags(l.lxcfs)...)
+	args = append(args, "--volume", filepath.Join(dir, "ssh")+":/etc/ssh:ro")
+	return append(args, "--rootfs", "/:O", "/bin/sh", "-c", start), nil
+}
+
+func readPID(path string) (int, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0, fmt.Errorf("finding the host's first process: %w", err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	if err != nil {
+		return 0, fmt.Errorf("finding the host's first process: %w", err)
+	}
+	return pid, nil
+}
+
+// describe is the host as the next stages know it.
+func (l *Lab) describe(s Spec, ip, device, key string, pid int) (rundir.Host, error) {
+	cgroup, err := cgroupOf(pid)
+	if err != nil {
+		return rundir.Host{}, err
+	}
+	boot, err := rundir.BootID()
+	if err != nil {
+		return rundir.Host{}, err
+	}
+	h := rundir.Host{
+		Name: s.Name, Internal: ip, Kernel: boot, Arch: runtime.GOARCH, Shared: true,
+		SSH:      rundir.SSH{Address: ip, Port: 22, User: "root", KeyFile: keyFile, HostKey: []string{key}},
+		LinkRate: s.LinkRate, LinkName: linkName, CPUs: s.CPUs, Memory: s.Memory,
+		Cgroup: cgroup, OwnProc: l.lxcfs != "", Disks: []rundir.Disk{},
+	}
+	if device != "" {
+		h.Disks = append(h.Disks, rundir.Disk{Device: device, Size: s.Disk.Size, Profile: s.Disk.Profile,
+			Write: s.Disk.Write, Read: s.Disk.Read, IOPS: s.Disk.IOPS})
+	}
+	if h.Memory == 0 {
+		h.Memory, err = machineMemory("MemTotal")
+	}
+	return h, err
+}
+
+// awaitSSH waits until the host's sshd introduces itself.
+func (l *Lab) awaitSSH(ctx context.Context, name, ip string) error {
+	limited, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	var err error
+	for limited.Err() == nil {
+		if err = greeted(limited, net.JoinHostPort(ip, "22")); err == nil {
+			return nil
+		}
+		select {
+		case <-limited.Done():
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	log, lerr := l.podman(ctx, "logs", "--tail", "5", l.container(name))
+	return errors.Join(fmt.Errorf("waiting for sshd: %w: it said %q", err, log), lerr)
+}
+
+func greeted(ctx context.Context, addr string) error {
+	d := net.Dialer{Timeout: 2 * time.Second}
+	conn, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		return err
+	}
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil {
+		return err
+	}
+	if !strings.HasPrefix(line, "SSH-2.0-") {
+		return fmt.Errorf("%s answers %q, which is not sshd", addr, line)
+	}
+	return nil
+}
+
+// Remove removes one host with its disk and files. Where there is none it does nothing.
+func (l *Lab) Remove(ctx context.Context, name string) error {
+	if err := os.Remove(l.run.Path(recordOf(name))); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	device, err := loopOf(l.backing(name))
+	if err != nil {
+		return err
+	}
+	if device != "" { // first, or the last write-back would take its time
+		if err := l.undo(KindThrottle, device, func() error { return unthrottle(device) }); err != nil {
+			return err
+		}
+	}
+	err = l.undo(KindContainer, l.container(name), func() error { return removeContainers(ctx, l.container(name)) })
+	if err != nil {
+		return fmt.Errorf("removing host %s: %w", name, err)
+	}
+	return l.undo(KindLoop, l.backing(name), func() error {
+		if err := release(ctx, l.backing(name)); err != nil {
+			return err
+		}
+		return os.RemoveAll(filepath.Join(l.dir, name))
+	})
+}
+
+// removeContainers removes containers by name; those that are not there count as removed.
+func removeContainers(ctx context.Context, names ...string) error {
+	_, err := tool(ctx, append([]string{"podman", "rm", "--force", "--ignore", "--time", "0"}, names...)...)
+	return err
+}
+
+// release detaches a disk, waits until the kernel has let go of it, and
+// removes its backing file.
+func release(ctx context.Context, file string) error {
+	limited, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for {
+		device, err := loopOf(file)
+		if err != nil {
+			return err
+		}
+		if device == "" {
+			break
+		}
+		if err := errors.Join(unthrottle(device), detach(device)); err != nil {
+			return err
+		}
+		if device, err = loopOf(file); err != nil || device == "" {
+			continue
+		}
+		select {
+		case <-limited.Done():
+			return fmt.Errorf("detaching %s: something on this machine still uses %s", file, device)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}

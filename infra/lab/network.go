@@ -1,0 +1,150 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// networkName is the run's network.
+func networkName(short string) string { return "krig-" + short }
+
+// joinNetwork finds the run's network, or makes it on a subnet that is free.
+func (l *Lab) joinNetwork(ctx context.Context) error {
+	all, err := listNetworks(ctx)
+	if err != nil {
+		return fmt.Errorf("looking for the run's network: %w", err)
+	}
+	name := networkName(l.run.Short)
+	for _, n := range all {
+		if n.Name == name && len(n.Subnets) == 1 {
+			l.subnet, err = netip.ParsePrefix(n.Subnets[0].Subnet)
+			return err
+		}
+	}
+	const tries = 8 // another krig may take the chosen subnet first
+	for range tries {
+		err = l.makeNetwork(ctx, name, all)
+		if err == nil || !strings.Contains(err.Error(), "already used") {
+			return err
+		}
+	}
+	return err
+}
+
+func (l *Lab) makeNetwork(ctx context.Context, name string, have []network) error {
+	used, err := usedSubnets(ctx, have)
+	if err != nil {
+		return err
+	}
+	subnet, err := l.free(used)
+	if err != nil {
+		return err
+	}
+	args := append([]string{"network", "create", "--disable-dns", "--subnet", subnet.String()}, l.label.flags()...)
+	err = l.record(KindNetwork, name, func() error {
+		_, err := l.podman(ctx, append(args, name)...)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("making the run's network on %s: %w", subnet, err)
+	}
+	l.subnet = subnet
+	return nil
+}
+
+// usedSubnets are those that this machine routes or podman has given away.
+func usedSubnets(ctx context.Context, have []network) ([]netip.Prefix, error) {
+	out, err := tool(ctx, "ip", "-4", "-json", "route", "show", "table", "all")
+	if err != nil {
+		return nil, fmt.Errorf("looking for free subnets: %w", err)
+	}
+	used, err := parseRoutes(out)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range have {
+		for _, s := range n.Subnets {
+			if p, err := netip.ParsePrefix(s.Subnet); err == nil {
+				used = append(used, p)
+			}
+		}
+	}
+	return used, nil
+}
+
+// parseRoutes reads ip's list. The default route claims no addresses.
+func parseRoutes(text string) ([]netip.Prefix, error) {
+	var routes []struct{ Dst string }
+	if err := json.Unmarshal([]byte(text), &routes); err != nil {
+		return nil, fmt.Errorf("reading this machine's routes: %w", err)
+	}
+	var out []netip.Prefix
+	for _, r := range routes {
+		if p, err := netip.ParsePrefix(r.Dst); err == nil {
+			out = append(out, p)
+		} else if a, err := netip.ParseAddr(r.Dst); err == nil {
+			out = append(out, netip.PrefixFrom(a, a.BitLen()))
+		}
+	}
+	return out, nil
+}
+
+// freeSubnet draws a /24 of the private ranges that overlaps with none in use.
+func freeSubnet(used []netip.Prefix) (netip.Prefix, error) {
+	for _, pool := range []netip.Prefix{
+		netip.MustParsePrefix("10.0.0.0/8"),
+		netip.MustParsePrefix("172.16.0.0/12"),
+		netip.MustParsePrefix("192.168.0.0/16"),
+	} {
+		n := 1 << (24 - pool.Bits())
+		first := rand.IntN(n)
+		for i := range n {
+			if p := nth24(pool, (first+i)%n); !overlaps(p, used) {
+				return p, nil
+			}
+		}
+	}
+	return netip.Prefix{}, errors.New("no free subnet for the lab: every /24 of 10.0.0.0/8, 172.16.0.0/12 and 192.168.0.0/16 is routed or given to a podman network: remove one (podman network prune)")
+}
+
+func nth24(pool netip.Prefix, n int) netip.Prefix {
+	a := pool.Addr().As4()
+	v := (int(a[0])<<16 | int(a[1])<<8 | int(a[2])) + n
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{byte(v >> 16), byte(v >> 8), byte(v), 0}), 24)
+}
+
+func overlaps(p netip.Prefix, used []netip.Prefix) bool {
+	for _, u := range used {
+		if p.Overlaps(u) {
+			return true
+		}
+	}
+	return false
+}
+
+// address is a host's own in the run's subnet: always the same for a name, so
+// that a host made again keeps it.
+func address(subnet netip.Prefix, name string) (netip.Addr, error) {
+	first := map[byte]int{'b': 10, 'c': 100, 'w': 150}
+	most := map[byte]int{'b': 89, 'c': 49, 'w': 104}
+	if len(name) < 2 {
+		return netip.Addr{}, fmt.Errorf("host %q: a name is b, c or w and a number", name)
+	}
+	n, err := strconv.Atoi(name[1:])
+	base, ok := first[name[0]]
+	if err != nil || !ok || n < 1 {
+		return netip.Addr{}, fmt.Errorf("host %q: a name is b, c or w and a number", name)
+	}
+	if n > most[name[0]] {
+		return netip.Addr{}, fmt.Errorf("host %q: the lab's network has room for %d of its kind", name, most[name[0]])
+	}
+	a := subnet.Addr().As4()
+	a[3] = byte(base + n)
+	return netip.AddrFrom4(a), nil
+}
