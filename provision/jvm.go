@@ -92,7 +92,7 @@ var deaths = []struct {
 	{regexp.MustCompile(`Error: Could not create the Java Virtual Machine`), "the Java virtual machine refused its flags"},
 	{regexp.MustCompile(`Could not find or load main class (\S+)`), "the distribution has no class $1"},
 	{regexp.MustCompile("Configured (?:node|broker)\\.id `?(\\d+)`? doesn't match stored (?:node|broker)\\.id `?(\\d+)`?"), "its disk belongs to node $2, not to $1"},
-	{regexp.MustCompile(`Expected (\S+), but read (\S+?)[.\s]`), "its disk belongs to cluster $2, not to $1"},
+	{regexp.MustCompile(`Expected (\S+), but read ([\w-]+)`), "its disk belongs to cluster $2, not to $1"},
 	{regexp.MustCompile(`The Cluster ID (\S+) doesn't match stored clusterId Some\((\S+)\)`), "its disk belongs to cluster $2, not to $1"},
 	{regexp.MustCompile(`Log directory (\S+) is already formatted`), "$1 is formatted already: whose it is must be looked at first"},
 	{regexp.MustCompile(`Address already in use`), "another process holds its port"},
