@@ -23,6 +23,7 @@ type cellView struct {
 	plan    *experiment.Cell
 	result  *result.Cell
 	name    string // for people: "3 brokers, ssd"
+	phrase  string // in a sentence: "with 3 brokers on ssd"; "" without axes
 	anchor  string // in the page
 	values  []string
 	diag    diagnosis
@@ -101,7 +102,7 @@ func (a *analysis) nameCells() {
 				c.values = append(c.values, v)
 				words = append(words, x.words(v))
 			}
-			c.name = strings.Join(words, ", ")
+			c.name, c.phrase = strings.Join(words, ", "), f.phrase(c, nil)
 			if c.name == "" {
 				c.name = c.plan.ID
 			}

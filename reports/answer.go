@@ -2,6 +2,7 @@ package reports
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -77,27 +78,51 @@ func (a *analysis) scalingSentence(claims []*claim) string {
 	}
 	parts := make([]string, len(groups))
 	for i, g := range groups {
-		clauses := make([]string, len(g))
-		for j, c := range g {
-			clauses[j] = a.stepClause(c, i == 0 && j == 0)
-		}
-		parts[i] = on(g[0].context) + a.measure.noun + " " + strings.Join(clauses, ", then ")
+		subject := a.measure.noun
 		if i > 0 {
-			parts[i] = on(g[0].context) + strings.Join(clauses, ", then ")
+			subject = "it"
 		}
+		parts[i] = strings.TrimLeft(g[0].where+" "+a.stepsOf(g, subject, i == 0), " ")
 	}
 	return sentence(strings.Join(parts, "; "))
 }
 
-// on begins a clause with its context.
-func on(context string) string {
-	if context == "" {
-		return ""
+// stepsOf tells the steps of one line: "throughput rose by 96 % from 1 to 2
+// brokers, then by 41 % from 2 to 3 brokers".
+func (a *analysis) stepsOf(steps []*claim, subject string, first bool) string {
+	text, before := "", ""
+	for i, c := range steps {
+		clause, verb := a.stepClause(c, first && i == 0), c.direction()
+		switch {
+		case verb == "" && i > 0:
+			text += ", and "
+		case verb == "":
+		case i == 0 || before == "":
+			clause = subject + " " + verb + " " + clause
+		case verb != before:
+			clause = verb + " " + clause
+		}
+		if i > 0 && verb != "" {
+			text += ", then "
+		}
+		text, before = text+clause, verb
 	}
-	return "with " + context + " "
+	return text
 }
 
-// stepClause is one step; the first explains what its parenthesis is.
+// direction is the verb of a step; "" when none can be said.
+func (c *claim) direction() string {
+	switch {
+	case c.withheld != "", c.tested() && !c.detected():
+		return ""
+	case c.diff.ratio < 1:
+		return "fell"
+	}
+	return "rose"
+}
+
+// stepClause is one step without its verb; the first explains what its
+// parenthesis is.
 func (a *analysis) stepClause(c *claim, first bool) string {
 	from, to := show(c.axis.of(c.from.plan)), c.axis.words(c.axis.of(c.to.plan))
 	if len(c.axis.paths) > 1 {
@@ -106,15 +131,11 @@ func (a *analysis) stepClause(c *claim, first bool) string {
 	span := fmt.Sprintf("from %s to %s", from, to)
 	switch {
 	case c.withheld != "":
-		return fmt.Sprintf("makes no statement %s (%s)", span, c.withheld)
+		return fmt.Sprintf("no statement is made %s (%s)", span, c.withheld)
 	case c.tested() && !c.detected():
-		return fmt.Sprintf("showed no difference detected %s", span)
+		return fmt.Sprintf("no difference detected %s", span)
 	}
-	verb, gain := "rose", c.diff.ratio-1
-	if gain < 0 {
-		verb, gain = "fell", -gain
-	}
-	text := fmt.Sprintf("%s by %s %s", verb, percent(gain), span)
+	text := fmt.Sprintf("by %s %s", percent(math.Abs(c.diff.ratio-1)), span)
 	if a.inline() && c.diff.hasInterval() {
 		text += fmt.Sprintf(" [%s]", c.interval())
 	}
@@ -188,9 +209,13 @@ func (a *analysis) pairSentence(claims []*claim) string {
 		if c.tested() && !c.detected() {
 			figure = "no difference detected to " + worse
 		}
-		parts[i] = strings.TrimSpace(figure + " " + strings.TrimSpace(on(c.context)))
+		parts[i] = strings.TrimSpace(figure + " " + c.where)
 	}
-	return sentence(better + " gave " + and(parts))
+	verb := " gave "
+	if a.measure.lesser {
+		verb = " had "
+	}
+	return sentence(better + verb + and(parts))
 }
 
 func (a *analysis) ratioRanges(claims []*claim, contexts int) string {
@@ -223,10 +248,11 @@ func (a *analysis) bestClause(g []*claim) string {
 		}
 		return -1
 	})
-	text := fmt.Sprintf("%s%s gave the best %s, %s", on(g[0].context), x.words(x.of(g[0].to.plan)), a.measure.noun, a.units.show(*g[0].to.summary.Median, a.measure.unit))
-	if worst.tested() && !worst.detected() {
-		return text + ", but no difference detected to the others"
+	if !slices.ContainsFunc(g, func(c *claim) bool { return !c.tested() || c.detected() }) {
+		return strings.TrimLeft(fmt.Sprintf("%s no difference detected between %s of %s", g[0].where, count(len(g)+1, "value"), x.label), " ")
 	}
+	text := fmt.Sprintf("%s %s gave the best %s, %s", g[0].where, x.words(x.of(g[0].to.plan)), a.measure.noun, a.units.show(*g[0].to.summary.Median, a.measure.unit))
+	text = strings.TrimLeft(text, " ")
 	text += fmt.Sprintf(": %s that of %s", multiple(worst.diff.ratio), x.words(x.of(worst.from.plan)))
 	if a.inline() && worst.diff.hasInterval() {
 		text += " [" + worst.interval() + "]"
@@ -261,7 +287,7 @@ func (a *analysis) top() string {
 	best := a.bestCell()
 	text := fmt.Sprintf("%s was %s", a.measure.noun, a.withInterval(best.summary))
 	if len(a.cells) > 1 {
-		text = fmt.Sprintf("the highest %s was %s, with %s", a.measure.noun, a.withInterval(best.summary), best.name)
+		text = fmt.Sprintf("the highest %s was %s, %s", a.measure.noun, a.withInterval(best.summary), best.phrase)
 		if a.measure.lesser {
 			text = strings.Replace(text, "highest", "lowest", 1)
 		}
@@ -337,7 +363,7 @@ func (a *analysis) limitClause(what resource, cells []*cellView) string {
 	if len(a.cells) == 1 {
 		return s.text(a.units)
 	}
-	return fmt.Sprintf("the %s in %d of %d cells (most with %s: %s)", what, len(cells), len(a.cells), fullest.name, s.text(a.units))
+	return fmt.Sprintf("%s in %d of %d cells (most %s: %s)", what.plural(), len(cells), len(a.cells), fullest.phrase, s.brief(a.units))
 }
 
 // leftOut names the repeats that do not count, or counts them where they are many.
@@ -397,7 +423,7 @@ func count(n int, noun string) string {
 // sentence gives a clause its capital letter and full stop. Names of things
 // that begin it keep their spelling.
 func sentence(text string) string {
-	for _, word := range []string{"with ", "throughput ", "over ", "the ", "at ", "what ", "not ", "rate ", "consume ", "p99 "} {
+	for _, word := range []string{"with ", "on ", "throughput ", "over ", "the ", "at ", "at its", "what ", "not ", "no ", "rate ", "consume ", "p99 "} {
 		if strings.HasPrefix(text, word) {
 			text = strings.ToUpper(text[:1]) + text[1:]
 		}

@@ -310,6 +310,15 @@ func (a *axis) words(value string) string {
 	return a.label + " " + show(value)
 }
 
+// preposition is what a sentence puts before a value: on a disk or a rig, with
+// anything else.
+func (a *axis) preposition() string {
+	if last := a.paths[len(a.paths)-1]; last == "rig" || strings.HasSuffix(last, "disk.profile") {
+		return "on"
+	}
+	return "with"
+}
+
 // joinedWords is "4 workers and 5 brokers".
 func (a *axis) joinedWords(value string) string {
 	parts := split(value)

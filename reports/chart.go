@@ -13,7 +13,6 @@ import (
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/font"
-	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
@@ -62,9 +61,30 @@ func (i ink) name() string {
 }
 
 // RGBA stands for the ink until the picture is finished: vgsvg writes it as
-// #0102NN, which no real colour of ours is.
-func (i ink) RGBA() (r, g, b, a uint32) {
-	return color.NRGBA{R: 1, G: 2, B: uint8(i), A: 255}.RGBA()
+// #0100NN, which no real colour of ours is.
+func (i ink) RGBA() (r, g, b, a uint32) { return anchored{i, rightOf}.RGBA() }
+
+// An anchor is where a text lies relative to its point. It is left to the
+// browser, which knows its own font's widths.
+type anchor uint8
+
+const (
+	rightOf anchor = iota // the text begins at the point
+	centred
+	leftOf // the text ends at the point
+)
+
+func (a anchor) svg() string { return [...]string{"start", "middle", "end"}[a] }
+
+// anchored carries the anchor of a text through vgsvg, as #01AANN.
+type anchored struct {
+	ink    ink
+	anchor anchor
+}
+
+// RGBA is [ink.RGBA] with the anchor in its green.
+func (a anchored) RGBA() (r, g, b, alpha uint32) {
+	return color.NRGBA{R: 1, G: uint8(a.anchor), B: uint8(a.ink), A: 255}.RGBA()
 }
 
 // css is the ink for the page around a picture.
@@ -161,24 +181,19 @@ func (c *chart) cross(i ink, at vg.Point, radius vg.Length) {
 	c.stroke(i, 1.4, nil, vg.Point{X: at.X - radius, Y: at.Y + radius}, vg.Point{X: at.X + radius, Y: at.Y - radius})
 }
 
-// Where text lies relative to its point.
-const (
-	leftOf  = text.XAlignment(-1) // the text ends at the point
-	centred = text.XAlignment(-0.5)
-	rightOf = text.XAlignment(0) // the text begins at the point
-)
-
-func (c *chart) label(i ink, at vg.Point, align text.XAlignment, s string) {
-	style := textStyle(i)
-	style.XAlign, style.YAlign = align, -0.36 // the middle of a lower-case letter
+func (c *chart) label(i ink, at vg.Point, where anchor, s string) {
+	style := textStyle()
+	style.Color, style.YAlign = anchored{i, where}, -0.36 // the middle of a lower-case letter
 	c.c.FillText(style, at, s)
 }
 
-func textStyle(i ink) draw.TextStyle {
-	return draw.TextStyle{Color: i, Font: font.From(font.Font{Typeface: "Liberation", Variant: "Sans"}, fontSize), Handler: plot.DefaultTextHandler}
+func textStyle() draw.TextStyle {
+	return draw.TextStyle{Font: font.From(font.Font{Typeface: "Liberation", Variant: "Sans"}, fontSize), Handler: plot.DefaultTextHandler}
 }
 
-func textWidthOf(s string) vg.Length { return textStyle(inkText).Width(s) }
+// textWidthOf is about as wide as a text will be: fonts of the reader's
+// machine may be wider than the one that is measured.
+func textWidthOf(s string) vg.Length { return textStyle().Width(s) * 1.12 }
 
 // yAxis draws a grid line and a label at each tick; the unit stands at the topmost.
 func (c *chart) yAxis(ticks []float64, sc scale) {
@@ -250,7 +265,7 @@ func roundStep(v float64) float64 {
 func roundTo(v, step float64) float64 {
 	digits := max(0, -int(math.Floor(math.Log10(step))))
 	factor := math.Pow(10, float64(digits))
-	return math.Round(v*factor) / factor
+	return math.Round(v*factor)/factor + 0 // + 0 makes -0 plain
 }
 
 // logTicks are 1, 2 and 5 times powers of ten around what lies between; only
@@ -282,31 +297,43 @@ func trimBelow(ticks []float64, low float64) []float64 {
 }
 
 // spread moves labels apart so that they are at least gap from each other,
-// as little as can be, inside low and high. It returns their places in the order given.
+// each as little from its place as can be, inside low and high. It returns the
+// new places in the order given.
 func spread(at []vg.Length, gap, low, high vg.Length) []vg.Length {
 	order := make([]int, len(at))
 	for i := range order {
 		order[i] = i
 	}
 	sortBy(order, func(i int) float64 { return float64(at[i]) })
-	out := make([]vg.Length, len(at))
-	below := low - gap
-	for _, i := range order {
-		out[i] = max(at[i], below+gap)
-		below = out[i]
+	var blocks []labelBlock
+	for k, i := range order {
+		blocks = append(blocks, labelBlock{sum: at[i] - vg.Length(k)*gap, n: 1})
+		for n := len(blocks); n > 1 && blocks[n-2].place() > blocks[n-1].place(); n = len(blocks) {
+			blocks[n-2] = labelBlock{blocks[n-2].sum + blocks[n-1].sum, blocks[n-2].n + blocks[n-1].n}
+			blocks = blocks[:n-1]
+		}
 	}
-	above := high + gap
-	for k := len(order) - 1; k >= 0; k-- {
-		i := order[k]
-		out[i] = min(out[i], above-gap)
-		above = out[i]
+	out := make([]vg.Length, len(at))
+	k := 0
+	for _, b := range blocks {
+		for range int(b.n) {
+			floor, ceiling := low+vg.Length(k)*gap, high-vg.Length(len(at)-1-k)*gap
+			out[order[k]] = max(min(b.place()+vg.Length(k)*gap, ceiling), floor)
+			k++
+		}
 	}
 	return out
 }
 
+// A labelBlock is labels that touch; they share one offset, the mean of what
+// each would like.
+type labelBlock struct{ sum, n vg.Length }
+
+func (b labelBlock) place() vg.Length { return b.sum / b.n }
+
 var (
-	inkPattern  = regexp.MustCompile(`#0102([0-9A-F]{2})`)
-	fontPattern = regexp.MustCompile(`\s*style="font-family:[^"]*?;font-size:([0-9.]+)px(?:;fill:([^"]*))?"`)
+	inkPattern  = regexp.MustCompile(`#0100[0-9A-F]{2}`)
+	textPattern = regexp.MustCompile(`\s*style="font-family:[^"]*?fill:#01([0-9A-F]{2})([0-9A-F]{2})"`)
 	pathPattern = regexp.MustCompile(` d="[^"]*"`)
 	numPattern  = regexp.MustCompile(`-?[0-9]*\.[0-9]+(?:e-?[0-9]+)?`)
 )
@@ -322,15 +349,26 @@ func (c *chart) finish(id, title, description string, attributes ...string) temp
 	body := raw.String()
 	body = body[strings.Index(body, "<svg"):]
 	body = body[strings.Index(body, ">")+1:]
-	body = fontPattern.ReplaceAllString(body, ` style="fill:$2"`)
-	body = inkPattern.ReplaceAllStringFunc(body, func(s string) string {
-		n, _ := strconv.ParseUint(s[5:], 16, 8)
-		return "var(" + ink(n).name() + ")"
+	body = textPattern.ReplaceAllStringFunc(body, func(s string) string {
+		m := textPattern.FindStringSubmatch(s)
+		return fmt.Sprintf(` style="fill:%s" text-anchor="%s"`, inkOf(m[2]), anchor(hexByte(m[1])).svg())
 	})
+	body = inkPattern.ReplaceAllStringFunc(body, func(s string) string { return inkOf(s[5:]) })
 	body = pathPattern.ReplaceAllStringFunc(body, shortNumbers)
 	head := fmt.Sprintf(`<svg viewBox="0 0 %g %g" role="img" aria-labelledby="%s-t %s-d" xmlns="http://www.w3.org/2000/svg" %s><title id="%s-t">%s</title><desc id="%s-d">%s</desc>`,
 		c.w.Points(), c.h.Points(), id, id, strings.Join(attributes, " "), id, html.EscapeString(title), id, html.EscapeString(description))
 	return template.HTML(head + body)
+}
+
+func inkOf(hex string) string { return "var(" + ink(hexByte(hex)).name() + ")" }
+
+// hexByte reads what [anchored.RGBA] wrote.
+func hexByte(hex string) uint8 {
+	n, err := strconv.ParseUint(hex, 16, 8)
+	if err != nil {
+		panic(err) // the pattern lets nothing else through
+	}
+	return uint8(n)
 }
 
 // shortNumbers keeps one digit after the point: a tenth of a unit is below what can be seen.

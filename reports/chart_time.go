@@ -45,7 +45,8 @@ func axisOfTime(file *result.SeriesFile, tracks []track) timeAxis {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, t := range tracks {
 		for _, l := range t.lines {
-			low, high = min(low, l.series.Times[0]), max(high, l.series.Times[len(l.series.Times)-1])
+			low = min(low, l.series.Times[0]-usualStep(l.series.Times))
+			high = max(high, l.series.Times[len(l.series.Times)-1])
 		}
 	}
 	x.zero = low
@@ -138,23 +139,43 @@ func everySecond(ticks []float64) []float64 {
 	return out
 }
 
-// phases shades everything but the steady phase, and names what is there.
+// phases shades what is not measured: before the load, its warm-up, and after
+// it. The first picture of a stack names the phases.
 func (c *chart) phases(x timeAxis, named bool) {
+	at := x.span.low
 	for _, p := range x.phases {
 		from := max(seconds(p)-x.zero, x.span.low)
 		to := min(float64(p.End.UnixNano())/1e9-x.zero, x.span.high)
 		if to <= from {
 			continue
 		}
-		if p.Name != "steady" {
-			c.fill(inkBand, c.px(from), c.bottom, c.px(to), c.h-c.top)
-		}
-		if named && c.px(to)-c.px(from) > textWidthOf(p.Name)+4 {
-			c.label(inkMuted, vg.Point{X: c.px(from) + 2, Y: c.h - 8}, rightOf, p.Name)
+		if p.Name != "warmup" {
+			c.shade(at, from)
+			at = to
 		}
 		if named {
-			c.stroke(inkAxis, 0.8, nil, vg.Point{X: c.px(from), Y: c.h - c.top}, vg.Point{X: c.px(from), Y: c.h - 2})
+			c.phaseName(p.Name, c.px(from), c.px(to))
 		}
+	}
+	if len(x.phases) > 0 {
+		c.shade(at, x.span.high)
+	}
+}
+
+func (c *chart) shade(from, to float64) {
+	if to > from {
+		c.fill(inkBand, c.px(from), c.bottom, c.px(to), c.h-c.top)
+	}
+}
+
+// phaseName stands above the plotting area where there is room for it.
+func (c *chart) phaseName(name string, from, to vg.Length) {
+	c.stroke(inkAxis, 0.8, nil, vg.Point{X: from, Y: c.h - c.top}, vg.Point{X: from, Y: c.h - 2})
+	if name == "warmup" {
+		name = "warm-up"
+	}
+	if to-from > textWidthOf(name)+4 {
+		c.label(inkMuted, vg.Point{X: from + 4, Y: c.h - 8}, rightOf, name)
 	}
 }
 
@@ -192,7 +213,7 @@ type sampled struct{ t, v float64 }
 // stretches are the parts of a series without holes. A sample is drawn in the
 // middle of the interval that it covers; an interval that nothing covers is a hole.
 func stretches(s *result.Series, zero float64) [][]sampled {
-	step := interval1(s.Times)
+	step := usualStep(s.Times)
 	var out [][]sampled
 	open := false
 	for i, v := range s.Values {
@@ -214,8 +235,8 @@ func stretches(s *result.Series, zero float64) [][]sampled {
 	return out
 }
 
-// interval1 is the usual time between two samples, in seconds.
-func interval1(times []float64) float64 {
+// usualStep is the usual time between two samples, in seconds.
+func usualStep(times []float64) float64 {
 	if len(times) < 2 {
 		return 1
 	}
@@ -254,13 +275,18 @@ func thin(pts []sampled, x span, buckets int) []sampled {
 	return out
 }
 
-// timeLabels names the lines at their ends.
+// timeLabels names the lines at the height that they had in the steady phase.
 func (c *chart) timeLabels(t track, ends []vg.Length) {
+	for i, l := range t.lines {
+		if l.steady != nil {
+			ends[i] = min(max(c.py(*l.steady), c.bottom), c.h-c.top)
+		}
+	}
 	gap := min(12, (c.h-c.bottom)/vg.Length(len(ends)))
 	for i, y := range spread(ends, gap, c.bottom, c.h-4) {
-		at := vg.Point{X: c.w - c.right + 8, Y: y}
-		c.stroke(t.lines[i].ink, 0.8, nil, vg.Point{X: c.w - c.right + 1, Y: ends[i]}, vg.Point{X: at.X - 2, Y: y})
-		c.label(inkText, at, rightOf, shorten(t.lines[i].name, c.right-10))
+		edge := c.w - c.right
+		c.stroke(t.lines[i].ink, 1.5, nil, vg.Point{X: edge + 1, Y: ends[i]}, vg.Point{X: edge + 4, Y: ends[i]}, vg.Point{X: edge + 9, Y: y})
+		c.label(inkText, vg.Point{X: edge + 12, Y: y}, rightOf, shorten(t.lines[i].name, c.right-12))
 	}
 }
 

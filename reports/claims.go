@@ -13,6 +13,7 @@ import (
 type claim struct {
 	axis     *axis
 	context  string // the other axes' values, in words; "" when there are none
+	where    string // the same for a sentence: "on ssd", "with 2 brokers"
 	from, to *cellView
 	diff     difference
 	adjusted float64 // p corrected for the number of comparisons in the report; NaN where nothing was tested
@@ -24,6 +25,7 @@ type claim struct {
 // A line is the cells of one family that differ in one axis only, along it.
 type line struct {
 	context string
+	where   string
 	cells   []*cellView
 }
 
@@ -37,7 +39,7 @@ func (f *family) lines(x *axis) []line {
 		if !ok {
 			i = len(out)
 			at[context] = i
-			out = append(out, line{context: context})
+			out = append(out, line{context: context, where: f.phrase(c, x)})
 		}
 		out[i].cells = append(out[i].cells, c)
 	}
@@ -58,6 +60,18 @@ func (f *family) contextOf(c *cellView, x *axis) string {
 		}
 	}
 	return strings.Join(words, ", ")
+}
+
+// phrase is the cell's values on all axes but x, as a sentence has them: "with
+// 3 brokers on ssd".
+func (f *family) phrase(c *cellView, x *axis) string {
+	var parts []string
+	for _, other := range f.axes {
+		if other != x {
+			parts = append(parts, other.preposition()+" "+other.words(other.of(c.plan)))
+		}
+	}
+	return strings.Join(parts, " ")
 }
 
 // claimsOf compares along every axis of a family.
@@ -86,7 +100,7 @@ func (a *analysis) steps(x *axis, l line) []*claim {
 			continue
 		}
 		if from != nil {
-			out = append(out, a.step(x, l.context, from, to))
+			out = append(out, a.step(x, l, from, to))
 		}
 		from = to
 	}
@@ -94,8 +108,8 @@ func (a *analysis) steps(x *axis, l line) []*claim {
 }
 
 // step compares two cells for scaling, by the repeats that say something of it.
-func (a *analysis) step(x *axis, context string, from, to *cellView) *claim {
-	c := &claim{axis: x, context: context, from: from, to: to, scaling: true}
+func (a *analysis) step(x *axis, l line, from, to *cellView) *claim {
+	c := &claim{axis: x, context: l.context, where: l.where, from: from, to: to, scaling: true}
 	var left []*cellView
 	side := func(v *cellView) []float64 {
 		all := samples(v.result, a.measure.name)
@@ -135,7 +149,7 @@ func (a *analysis) againstBest(x *axis, l line, all []line) []*claim {
 		if other == l.cells[at] || other.summary.N == 0 {
 			continue
 		}
-		c := &claim{axis: x, context: l.context, from: other, to: l.cells[at]}
+		c := &claim{axis: x, context: l.context, where: l.where, from: other, to: l.cells[at]}
 		c.diff = ratioOf(samples(other.result, a.measure.name), samples(c.to.result, a.measure.name))
 		out = append(out, c)
 	}

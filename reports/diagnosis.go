@@ -30,6 +30,23 @@ const (
 	labMachine resource = "lab machine's processors"
 )
 
+// plural names the resource of all hosts, in a sentence.
+func (r resource) plural() string {
+	switch r {
+	case diskWrite:
+		return "disk writes"
+	case diskRead:
+		return "disk reads"
+	case netIn:
+		return "the incoming network"
+	case netOut:
+		return "the outgoing network"
+	case labMachine:
+		return "the lab machine itself"
+	}
+	return "hosts' processors"
+}
+
 // A share is how much of one limit one host used in the steady phase: bytes
 // over bytes, or the busy part of its processors. Over several repeats it is
 // the repeat with the median share.
@@ -189,9 +206,14 @@ func (d diagnosis) largest(what ...resource) (share, bool) {
 	return share{}, false
 }
 
-// first is one share of each saturated resource: its host's that has most.
+// first is one share of each saturated resource: its host's that has most. The
+// lab machine is among them whenever a repeat is marked so, since being short of
+// processors shows in the waiting for them too.
 func (d diagnosis) first() []share {
 	var out []share
+	if s, ok := d.largest(labMachine); ok && s.part() < atLimit && slices.Contains(d.marks, result.LimitedByLabMachine) {
+		out = append(out, s)
+	}
 	for _, s := range d.saturated() {
 		if !slices.ContainsFunc(out, func(have share) bool { return have.what == s.what }) {
 			out = append(out, s)
@@ -245,13 +267,21 @@ func (d diagnosis) nearest(u units) string {
 // text is one share with its figures: "disk of b2 wrote 30.1 of 31.5 MB/s (96 %)".
 func (s share) text(u units) string {
 	if s.what == labMachine {
-		return fmt.Sprintf("the lab machine itself (its processors %s busy)", percent(s.part()))
+		return fmt.Sprintf("the lab machine itself, its processors %s busy", percent(s.part()))
 	}
 	if s.what == processors {
-		return fmt.Sprintf("processors of %s (%s busy)", s.host, percent(s.part()))
+		return fmt.Sprintf("processors of %s %s busy", s.host, percent(s.part()))
 	}
 	sc := u.scaleFor(result.BytesPerSecond, s.limit)
 	return fmt.Sprintf("%s %s of %s %s (%s)", s.verb(), sc.number(s.used), sc.number(s.limit), sc.unit, percent(s.part()))
+}
+
+// brief is the figures where the resource has been named already.
+func (s share) brief(u units) string {
+	if s.what == labMachine {
+		return "its processors " + percent(s.part()) + " busy"
+	}
+	return s.text(u)
 }
 
 func (s share) verb() string {

@@ -6,7 +6,6 @@ import (
 	"html/template"
 	"math"
 	"os"
-	"strconv"
 	"strings"
 
 	"krig/internal/result"
@@ -158,8 +157,8 @@ type crosshairFile struct {
 
 // crosshairRow is one line: which times, and a value for each; null is a hole.
 type crosshairRow struct {
-	Times  int           `json:"t"`
-	Values []json.Number `json:"v"`
+	Times  int        `json:"t"`
+	Values []*float64 `json:"v"`
 }
 
 // crosshairData packs the samples, equal times only once.
@@ -189,17 +188,16 @@ func (f *crosshairFile) timesOf(times []float64, zero float64, index map[string]
 		at = len(f.Times)
 		index[key] = at
 		f.Times = append(f.Times, relative)
-		f.Steps = append(f.Steps, rounded(interval1(times), 3))
+		f.Steps = append(f.Steps, rounded(usualStep(times), 3))
 	}
 	return at
 }
 
-func numbersOf(values []*float64, sc scale) []json.Number {
-	out := make([]json.Number, len(values))
+func numbersOf(values []*float64, sc scale) []*float64 {
+	out := make([]*float64, len(values))
 	for i, v := range values {
-		out[i] = "null"
 		if v != nil && finite(*v) {
-			out[i] = json.Number(strconv.FormatFloat(rounded(*v/sc.factor, 2), 'f', -1, 64))
+			out[i] = known(rounded(*v/sc.factor, 2))
 		}
 	}
 	return out

@@ -18,9 +18,14 @@ type pageHead struct {
 type pageRow struct {
 	Anchor string
 	Names  []pageText // one for each axis, or the cell's name
-	Values []string
+	Values []pageValue
 	Meters []meter
-	Marks  []int // footnotes, from 1
+}
+
+// A pageValue is a figure with its footnotes, from 1.
+type pageValue struct {
+	Text  string
+	Marks []int
 }
 
 type pageText struct {
@@ -79,7 +84,7 @@ func (a *analysis) pageCellTable(notes *footnotes) ([]pageHead, []pageRow) {
 	}
 	var rows []pageRow
 	for _, c := range a.cells {
-		row := pageRow{Anchor: c.anchor, Marks: noteNumbers(a.cellMarks(c, notes))}
+		row := pageRow{Anchor: c.anchor}
 		row.Names = []pageText{{c.name, false}}
 		if single {
 			row.Names = nil
@@ -87,8 +92,12 @@ func (a *analysis) pageCellTable(notes *footnotes) ([]pageHead, []pageRow) {
 				row.Names = append(row.Names, pageText{show(v), a.families[0].axes[i].kind != categorical})
 			}
 		}
-		for _, col := range columns {
-			row.Values = append(row.Values, glue(col.cell(c)))
+		for i, col := range columns {
+			marks := a.latencyMarks(c, columns, i, notes)
+			if i == 0 {
+				marks += " " + a.cellMarks(c, notes)
+			}
+			row.Values = append(row.Values, pageValue{glue(col.cell(c)), noteNumbers(marks)})
 		}
 		for _, i := range shownMeters {
 			row.Meters = append(row.Meters, a.meter(c, meterKinds()[i].kinds))

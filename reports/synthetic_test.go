@@ -200,8 +200,8 @@ func (s *synthetic) repeat(c *experiment.Cell, n, state int, at time.Time) (*res
 	rep.Measures.Set("produce.throughput", l.throughput, result.BytesPerSecond)
 	rep.Measures.Set("produce.rate", l.throughput/1024, result.RecordsPerSecond)
 	rep.Measures.Set("produce.errors", 0, result.Records)
-	for q, f := range map[string]float64{"p50": 1, "p95": 1.8, "p99": 2.6, "p999": 4} {
-		rep.Measures.Set("produce.latency."+q, s.around(l.latency*f, 0.03), result.Seconds)
+	for i, q := range []string{"p50", "p95", "p99", "p999"} {
+		rep.Measures.Set("produce.latency."+q, s.around(l.latency*[]float64{1, 1.8, 2.6, 4}[i], 0.03), result.Seconds)
 	}
 	series := &result.SeriesFile{Schema: 1, Phases: phases}
 	s.loadSeries(series, l, warm, end)

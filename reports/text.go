@@ -10,8 +10,10 @@ import (
 	"krig/internal/result"
 )
 
-// textWidth is where sentences are wrapped.
-const textWidth = 96
+const (
+	textWidth   = 96 // where sentences are wrapped
+	claimsShown = 24 // the most comparisons that a terminal gets
+)
 
 // text writes the answer, the cells, the comparisons, and the footnotes.
 func (a *analysis) text(w io.Writer) error {
@@ -23,7 +25,13 @@ func (a *analysis) text(w io.Writer) error {
 	notes := &footnotes{}
 	out.WriteString("\n" + a.cellTable(notes).text())
 	if len(a.claims) > 0 {
-		out.WriteString("\n" + a.claimTable(notes).text())
+		claims := a.claimTable(notes)
+		more := len(claims.rows) - claimsShown
+		claims.rows = claims.rows[:min(len(claims.rows), claimsShown)]
+		out.WriteString("\n" + claims.text())
+		if more > 0 {
+			fmt.Fprintf(&out, "and %s in report.html\n", count(more, "more comparison"))
+		}
 	}
 	out.WriteString(notes.text())
 	_, err := io.WriteString(w, out.String())
@@ -128,8 +136,8 @@ func (a *analysis) cellTable(notes *footnotes) *table {
 		} else {
 			row = append(row, c.name)
 		}
-		for _, col := range columns {
-			row = append(row, col.cell(c))
+		for i, col := range columns {
+			row = append(row, strings.TrimSpace(col.cell(c)+" "+a.latencyMarks(c, columns, i, notes)))
 		}
 		t.rows = append(t.rows, append(row, strings.TrimSpace(c.limitWords()+" "+a.cellMarks(c, notes))))
 	}
@@ -163,8 +171,9 @@ func (v *cellView) limitWords() string {
 
 // figureColumn is one measure over all cells, in one unit.
 type figureColumn struct {
-	head string
-	cell func(*cellView) string
+	head    string
+	latency bool // marks about latency belong to it
+	cell    func(*cellView) string
 }
 
 // figureColumns are the headline with its interval and n, then the other
@@ -172,28 +181,28 @@ type figureColumn struct {
 func (a *analysis) figureColumns() []figureColumn {
 	sc := a.scaleOf(a.measure.name, a.measure.unit)
 	columns := []figureColumn{
-		{a.measure.noun, func(v *cellView) string { return shown(sc, v.summary.Median) }},
-		{"95 % interval", func(v *cellView) string {
+		{a.measure.noun, a.measure.unit == result.Seconds, func(v *cellView) string { return shown(sc, v.summary.Median) }},
+		{"95 % interval", false, func(v *cellView) string {
 			if v.summary.Low == nil || v.summary.High == nil {
 				return "—"
 			}
 			return fmt.Sprintf("%s … %s", sc.number(*v.summary.Low), join(sc.number(*v.summary.High), sc.unit))
 		}},
-		{"n", func(v *cellView) string { return fmt.Sprint(v.summary.N) }},
+		{"n", false, func(v *cellView) string { return fmt.Sprint(v.summary.N) }},
 	}
 	for _, extra := range []headline{
 		{name: "produce.throughput", noun: "throughput", unit: result.BytesPerSecond},
 		{name: "consume.throughput", noun: "consumed", unit: result.BytesPerSecond},
-		{name: "produce.rate", noun: "rate", unit: result.RecordsPerSecond},
-		{name: "produce.latency.p50", noun: "p50 latency", unit: result.Seconds},
 		{name: "produce.latency.p99", noun: "p99 latency", unit: result.Seconds},
 		{name: "end_to_end.latency.p99", noun: "p99 end to end", unit: result.Seconds},
+		{name: "produce.latency.mean", noun: "mean latency", unit: result.Seconds},
 	} {
-		if extra.name == a.measure.name || !a.has(extra.name) {
+		spare := extra.name == "produce.latency.mean" && a.has("produce.latency.p99")
+		if extra.name == a.measure.name || !a.has(extra.name) || spare {
 			continue
 		}
 		s := a.scaleOf(extra.name, extra.unit)
-		columns = append(columns, figureColumn{extra.noun, func(v *cellView) string { return shown(s, medianOf(v.result, extra.name)) }})
+		columns = append(columns, figureColumn{extra.noun, extra.unit == result.Seconds, func(v *cellView) string { return shown(s, medianOf(v.result, extra.name)) }})
 	}
 	return columns
 }
@@ -228,11 +237,22 @@ func (a *analysis) scaleOf(name, unit string) scale {
 	return a.units.scaleFor(unit, top)
 }
 
+// latencyMarks are the footnotes of a cell's first column of latency.
+func (a *analysis) latencyMarks(c *cellView, columns []figureColumn, i int, notes *footnotes) string {
+	first := slices.IndexFunc(columns, func(col figureColumn) bool { return col.latency })
+	if i != first || !slices.Contains(c.diag.marks, result.AtSaturation) {
+		return ""
+	}
+	return notes.mark(result.AtSaturation + markNote(result.AtSaturation))
+}
+
 // cellMarks are the footnotes of a cell: its marks, and its repeats that do not count.
 func (a *analysis) cellMarks(c *cellView, notes *footnotes) string {
 	var out []string
 	for _, m := range c.diag.marks {
-		out = append(out, notes.mark(m+markNote(m)))
+		if m != result.AtSaturation {
+			out = append(out, notes.mark(m+markNote(m)))
+		}
 	}
 	for _, p := range a.problems() {
 		if p.cell == c {
@@ -261,7 +281,10 @@ func markNote(mark string) string {
 func (a *analysis) claimTable(notes *footnotes) *table {
 	t := &table{}
 	t.column("comparison", false)
-	t.column("where", false)
+	where := slices.ContainsFunc(a.claims, func(c *claim) bool { return c.context != "" })
+	if where {
+		t.column("where", false)
+	}
 	t.column("change", true)
 	t.column("95 % interval", true)
 	proportional := slices.ContainsFunc(a.claims, func(c *claim) bool { return c.scaling })
@@ -270,7 +293,11 @@ func (a *analysis) claimTable(notes *footnotes) *table {
 	}
 	t.column("verdict", false)
 	for _, c := range a.claims {
-		row := []string{c.what(), c.context, c.change(), c.interval()}
+		row := []string{c.what()}
+		if where {
+			row = append(row, c.context)
+		}
+		row = append(row, c.change(), c.interval())
 		if proportional {
 			row = append(row, c.proportional())
 		}
@@ -325,7 +352,7 @@ func (a *analysis) methodNote(method string) string {
 func wrap(text string, width int, indent string) string {
 	var out strings.Builder
 	length := utf8.RuneCountInString(indent)
-	for i, word := range strings.Fields(text) {
+	for i, word := range strings.Split(glue(text), " ") {
 		n := utf8.RuneCountInString(word)
 		switch {
 		case i == 0:
@@ -339,5 +366,5 @@ func wrap(text string, width int, indent string) string {
 		out.WriteString(word)
 		length += n
 	}
-	return out.String()
+	return strings.ReplaceAll(out.String(), "\u00a0", " ")
 }
