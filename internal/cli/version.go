@@ -55,7 +55,7 @@ func defaultKafka() string {
 // tools are the programs whose version is asked, with how to ask.
 func tools() [][]string {
 	return [][]string{
-		{"podman", "--version"}, {"runc", "--version"}, {"java", "-version"}, {"mvn", "--version"}, {"sar", "-V"},
+		{"podman", "--version"}, {"runc", "--version"}, {"java", "-version"}, {"mvn", "-B", "-Dstyle.color=never", "--version"}, {"sar", "-V"},
 		{"ssh", "-V"}, {"tofu", "version"}, {"terraform", "version"}, {"pulumi", "version"},
 	}
 }
@@ -73,20 +73,26 @@ func (a *app) versions(ctx context.Context) versions {
 	return v
 }
 
-// toolVersion is the first line that a program prints of itself.
+// toolVersion is the first line with a number that a program prints of itself,
+// "" when there is no such program, and how it failed when it did.
 func toolVersion(ctx context.Context, argv []string) string {
+	if _, err := exec.LookPath(argv[0]); err != nil {
+		return ""
+	}
 	ctx, cancel := context.WithTimeout(ctx, toolLimit)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, argv[0], argv[1:]...).CombinedOutput()
-	if err != nil && len(out) == 0 {
-		return ""
-	}
+	said := ""
 	for line := range strings.Lines(string(out)) {
-		if line = strings.TrimSpace(line); line != "" {
-			return line
+		if strings.ContainsAny(line, "0123456789") {
+			said = strings.TrimSpace(line)
+			break
 		}
 	}
-	return ""
+	if err != nil {
+		return fmt.Sprintf("does not say (%v): %s", err, said)
+	}
+	return said
 }
 
 // text is the versions for people.
