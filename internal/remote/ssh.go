@@ -1,9 +1,11 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -12,8 +14,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"io"
 
 	"golang.org/x/crypto/ssh"
 
@@ -41,7 +41,7 @@ func Dial(ctx context.Context, h rundir.Host, keyDir string) (*Conn, error) {
 	if h.SSH.Address == "" {
 		return newConn(h.Name, os.Geteuid() == 0, newLocalLink()), nil
 	}
-	addr := net.JoinHostPort(h.SSH.Address, strconv.Itoa(cmpPort(h.SSH.Port)))
+	addr := net.JoinHostPort(h.SSH.Address, strconv.Itoa(cmp.Or(h.SSH.Port, 22)))
 	fail := func(err error) (*Conn, error) {
 		return nil, &hostError{host: h.Name, doing: "connecting to " + addr, err: err}
 	}
@@ -55,14 +55,7 @@ func Dial(ctx context.Context, h rundir.Host, keyDir string) (*Conn, error) {
 	if err != nil {
 		return fail(err)
 	}
-	return newConn(h.Name, h.SSH.User == "root", newSSHLink(client)), nil
-}
-
-func cmpPort(port int) int {
-	if port == 0 {
-		return 22
-	}
-	return port
+	return newConn(h.Name, h.SSH.User == "root", newSSHLink(client, keepaliveEvery)), nil
 }
 
 // clientConfig pins the host keys and reads the key file.
@@ -156,10 +149,12 @@ func login(ctx context.Context, addr string, config *ssh.ClientConfig) (*ssh.Cli
 		if ctx.Err() != nil {
 			return nil, fmt.Errorf("%w (last: %w)", context.Cause(ctx), err)
 		}
-		switch class := classify(err); {
-		case class == failFinal:
+		switch classify(err) {
+		case failFinal:
 			return nil, err
-		case class == failRefused:
+		case failTooMany:
+			return nil, fmt.Errorf("%w as %q: %w", ErrAuth, config.User, err)
+		case failRefused:
 			err = fmt.Errorf("%w as %q: %w", ErrAuth, config.User, err)
 			if refused.IsZero() {
 				refused = time.Now()
@@ -203,24 +198,26 @@ const (
 	failFinal   failure = iota // trying again cannot help
 	failNotYet                 // no sshd yet, or it dropped the connection (MaxStartups)
 	failRefused                // wrong user or key, or the key is not in its place yet
+	failTooMany                // the host allows fewer tries than one
 )
 
 func classify(err error) failure {
 	var network net.Error
+	var name *net.DNSError
 	text := err.Error()
 	switch {
 	case errors.Is(err, ErrHostKey):
 		return failFinal
-	case strings.Contains(text, "no common algorithm"):
-		return failFinal
-	case strings.Contains(text, "unable to authenticate"), strings.Contains(text, "Too many authentication failures"):
+	case strings.Contains(text, "Too many authentication failures"):
+		return failTooMany
+	case strings.Contains(text, "unable to authenticate"):
 		return failRefused
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
-		errors.Is(err, context.DeadlineExceeded),
-		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
-		errors.As(err, &network),
-		strings.Contains(text, "Exceeded MaxStartups"),
-		strings.Contains(text, "overflow reading version string"):
+	case errors.As(err, &name) && name.IsNotFound:
+		return failFinal
+	case errors.As(err, &network), // refused, unreachable, timed out, reset
+		errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
+		errors.Is(err, net.ErrClosed), errors.Is(err, context.DeadlineExceeded),
+		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return failNotYet
 	}
 	return failFinal

@@ -28,21 +28,19 @@ const lead = `read -r a b c d g r </proc/$$/stat; l=; [ "$g" = "$$" ] || l=setsi
 type sshLink struct {
 	client *ssh.Client
 	dead   chan struct{} // closed when the connection has ended
-	stop   chan struct{}
-	once   sync.Once
 	wg     sync.WaitGroup
 
 	mu  sync.Mutex
 	why error // what broke the connection
 }
 
-func newSSHLink(client *ssh.Client) *sshLink {
-	l := &sshLink{client: client, dead: make(chan struct{}), stop: make(chan struct{})}
+func newSSHLink(client *ssh.Client, keepalive time.Duration) *sshLink {
+	l := &sshLink{client: client, dead: make(chan struct{})}
 	l.wg.Go(func() {
 		l.blame(client.Wait())
 		close(l.dead)
 	})
-	l.wg.Go(l.keepAlive)
+	l.wg.Go(func() { l.keepAlive(keepalive) })
 	return l
 }
 
@@ -67,7 +65,6 @@ func (l *sshLink) cause() error {
 }
 
 func (l *sshLink) close() error {
-	l.once.Do(func() { close(l.stop) })
 	l.blame(net.ErrClosed)
 	err := l.client.Close()
 	l.wg.Wait()
@@ -76,8 +73,8 @@ func (l *sshLink) close() error {
 
 // keepAlive notices a host that is gone without a word, and keeps firewalls
 // from forgetting the connection.
-func (l *sshLink) keepAlive() {
-	tick := time.NewTicker(keepaliveEvery)
+func (l *sshLink) keepAlive(every time.Duration) {
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		select {
@@ -95,8 +92,8 @@ func (l *sshLink) keepAlive() {
 		case <-answered:
 		case <-l.dead:
 			return
-		case <-time.After(keepaliveLost * keepaliveEvery):
-			l.blame(fmt.Errorf("no answer for %v", keepaliveLost*keepaliveEvery))
+		case <-time.After(keepaliveLost * every):
+			l.blame(fmt.Errorf("no answer for %v", keepaliveLost*every))
 			l.client.Close()
 			return
 		}
