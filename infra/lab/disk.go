@@ -96,9 +96,27 @@ func retryInterrupted(do func() error) error {
 }
 
 // attach makes a loop device of a backing file, with direct I/O: the machine's
-// page cache must not hold the disk a second time. It is one system call, so
-// that no moment leaves a device without its file.
+// page cache must not hold the disk a second time. A file system on sectors of
+// 4096 bytes takes direct I/O in no smaller pieces.
 func attach(path string) (device string, err error) {
+	for _, sector := range []uint32{0, 4096} {
+		device, err = attachFree(path, sector)
+		if err != nil {
+			return "", fmt.Errorf("attaching %s: %w", path, err)
+		}
+		if blockFile(device, "loop/dio") == "1" {
+			return device, keepBlocks(device)
+		}
+		if err := detach(device); err != nil {
+			return "", err
+		}
+	}
+	return "", fmt.Errorf("attaching %s: its file system does not take direct I/O: name a folder on another in KRIG_LAB_DIR", path)
+}
+
+// attachFree attaches a file to a free device. It is one system call, so that
+// no moment leaves a device without its file.
+func attachFree(path string, sector uint32) (string, error) {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return "", err
@@ -106,7 +124,7 @@ func attach(path string) (device string, err error) {
 	defer file.Close()
 	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
 	if err != nil {
-		return "", fmt.Errorf("attaching a disk: %w", err)
+		return "", err
 	}
 	defer control.Close()
 	for range 64 { // another process may take the free device first
@@ -114,29 +132,40 @@ func attach(path string) (device string, err error) {
 		if err != nil {
 			return "", fmt.Errorf("finding a free loop device: %w", err)
 		}
-		device = "/dev/loop" + strconv.Itoa(n)
-		err = configure(device, file)
-		if errors.Is(err, unix.EBUSY) {
-			continue
+		device := "/dev/loop" + strconv.Itoa(n)
+		err = configure(device, file, sector)
+		if !errors.Is(err, unix.EBUSY) {
+			return device, err
 		}
-		if err != nil {
-			return "", fmt.Errorf("attaching %s to %s: %w", path, device, err)
-		}
-		return device, nil
 	}
-	return "", fmt.Errorf("attaching %s: no loop device stays free", path)
+	return "", errors.New("no loop device stays free")
 }
 
-func configure(device string, file *os.File) error {
+func configure(device string, file *os.File, sector uint32) error {
 	dev, err := os.OpenFile(device, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
 	defer dev.Close()
-	config := unix.LoopConfig{Fd: uint32(file.Fd())}
+	config := unix.LoopConfig{Fd: uint32(file.Fd()), Size: sector}
 	config.Info.Flags = unix.LO_FLAGS_DIRECT_IO
 	copy(config.Info.File_name[:len(config.Info.File_name)-1], file.Name())
 	return unix.IoctlLoopConfigure(int(dev.Fd()), &config)
+}
+
+// keepBlocks makes the device refuse to discard: mkfs would else give the
+// backing file's blocks back, and a disk could run out of promised room.
+func keepBlocks(device string) error {
+	return os.WriteFile(filepath.Join("/sys/block", filepath.Base(device), "queue/discard_max_bytes"), []byte("0\n"), 0)
+}
+
+// blockFile is one of the kernel's answers about a device; "" when there is none.
+func blockFile(device, file string) string {
+	data, err := os.ReadFile(filepath.Join("/sys/block", filepath.Base(device), file))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(data))
 }
 
 // detach frees a loop device. When something still has it open the kernel

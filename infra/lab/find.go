@@ -151,20 +151,44 @@ func rank(kind string) int {
 }
 
 // Remove removes things in the order that they need. One that cannot be
-// removed does not keep the rest.
+// removed does not keep the rest. What a process made before it could be ended
+// is removed with it.
 func Remove(ctx context.Context, things []Thing) error {
 	things = slices.Clone(things)
 	slices.SortStableFunc(things, func(a, b Thing) int { return rank(a.Kind) - rank(b.Kind) })
 	var errs []error
+	for len(things) > 0 && things[0].Kind == KindProcess {
+		p := things[0]
+		errs = append(errs, remove(ctx, p))
+		more, err := Find(ctx, p.Label.Run, p.Label.Scope)
+		errs = append(errs, err)
+		things = join(things[1:], more)
+	}
 	for _, t := range things {
-		if err := remove(ctx, t); err != nil {
-			errs = append(errs, fmt.Errorf("removing %s %s: %w", t.Kind, t.Ref, err))
-		}
+		errs = append(errs, remove(ctx, t))
 	}
 	return errors.Join(errs...)
 }
 
+// join adds what is new, in the order of removal.
+func join(things, more []Thing) []Thing {
+	for _, m := range more {
+		if m.Kind != KindProcess && !slices.ContainsFunc(things, func(t Thing) bool { return t.Kind == m.Kind && t.Ref == m.Ref }) {
+			things = append(things, m)
+		}
+	}
+	slices.SortStableFunc(things, func(a, b Thing) int { return rank(a.Kind) - rank(b.Kind) })
+	return things
+}
+
 func remove(ctx context.Context, t Thing) error {
+	if err := removeKind(ctx, t); err != nil {
+		return fmt.Errorf("removing %s %s: %w", t.Kind, t.Ref, err)
+	}
+	return nil
+}
+
+func removeKind(ctx context.Context, t Thing) error {
 	switch t.Kind {
 	case KindProcess:
 		o, err := rundir.ParseOwner(t.Ref)

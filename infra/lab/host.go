@@ -169,13 +169,13 @@ func (l *Lab) attachDisk(s Spec) (device string, err error) {
 const start = `mkdir -p -m 0755 /run/sshd && echo 'root:*:::::::' >/etc/shadow && exec /usr/sbin/sshd -D -e`
 
 // runArgs are the arguments of podman run. All flags stand before --rootfs.
-// A host has every capability, in its own namespaces, but no device except its
+// A host has every capability that its namespaces bound, no device except its
 // disk, and the kernel's settings are read-only: they are this machine's.
 func (l *Lab) runArgs(s Spec, ip, device, dir string) ([]string, error) {
 	labDir := filepath.Dir(l.dir)
 	args := []string{"run", "--detach", "--name", l.container(s.Name), "--hostname", s.Name,
 		"--network", networkName(l.run.Short), "--ip", ip, "--pidfile", filepath.Join(dir, "pid"),
-		"--cap-add", "ALL", "--cgroupns", "private", "--systemd", "false", "--pids-limit", "-1",
+		"--cap-add", "ALL", "--cap-drop", strings.Join(machineCaps(), ","), "--cgroupns", "private", "--systemd", "false", "--pids-limit", "-1",
 		"--security-opt", "seccomp=unconfined", "--security-opt", "apparmor=unconfined",
 		"--security-opt", "label=disable", "--security-opt", "unmask=/sys/dev/block",
 		"--log-driver", "k8s-file", "--restart", "no", "--stop-timeout", "0"}
@@ -203,6 +203,12 @@ func (l *Lab) runArgs(s Spec, ip, device, dir string) ([]string, error) {
 	args = append(args, lxcfsFlags(l.lxcfs)...)
 	args = append(args, "--volume", filepath.Join(dir, "ssh")+":/etc/ssh:ro")
 	return append(args, "--rootfs", "/:O", "/bin/sh", "-c", start), nil
+}
+
+// machineCaps are the capabilities that reach beyond a host's namespaces: to
+// files by handle, modules, ports, the clock and the kernel's log of this machine.
+func machineCaps() []string {
+	return []string{"DAC_READ_SEARCH", "SYS_MODULE", "SYS_RAWIO", "SYS_TIME", "SYSLOG"}
 }
 
 func readPID(path string) (int, error) {
