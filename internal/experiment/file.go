@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -84,6 +86,10 @@ func (f *File) override(i int) {
 	path = strings.TrimSpace(path)
 	if !ok || path == "" {
 		refuse("", refusal{reason: "is not an override", expected: "path=value, such as --set bench.record_size=1KiB"})
+		return
+	}
+	if !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
+		refuse(path, refusal{reason: "has characters that are no text", expected: "one line of text"})
 		return
 	}
 	if path == "matrix" && text == "null" {

@@ -374,7 +374,7 @@ func TestSet(t *testing.T) {
 		{"no key", minimal, []string{"bench.sise=1KiB"}, []string{
 			"--set bench.sise=1KiB: bench.sise: unknown key; expected one of name, driver, topics, partitions, replication_factor, producers, consumers, record_size, records, rate, warmup, duration, limit, producer, consumer"}},
 		{"misspelled", minimal, []string{"brokers.cuont=1"}, []string{
-			"--set brokers.cuont=1: brokers.cuont: unknown key; expected one of count, on, disk, network, cpus, memory; did you mean count?"}},
+			"--set brokers.cuont=1: brokers.cuont: unknown key; expected one of count, on, disk, network, cpus, memory; did you mean brokers.count?"}},
 		{"a bad value", minimal, []string{"repeat=2", "bench.record_size=1"}, []string{
 			`--set bench.record_size=1: bench.record_size: "1" has no unit; expected a size with its unit, such as 800B, 16KiB or 8GiB`}},
 		{"no value", minimal, []string{"bench.topics"}, []string{

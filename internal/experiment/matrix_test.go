@@ -102,11 +102,15 @@ func TestMatrixRefuses(t *testing.T) {
 		want               []string
 	}{
 		{"names nothing", minimal, "brokers.cuont: [1]", []string{
-			line + "3: matrix.brokers.cuont: unknown key; expected one of count, on, disk, network, cpus, memory; did you mean count?"}},
+			line + "3: matrix.brokers.cuont: unknown key; expected one of count, on, disk, network, cpus, memory; did you mean brokers.count?"}},
 		{"names nothing at the top", minimal, "brokrs.count: [1]", []string{
-			line + "3: matrix.brokrs.count: unknown key; expected one of version, name, rigs, kafka, bench, matrix, repeat, retries, order, seed, limit, collect"}},
+			line + "3: matrix.brokrs.count: unknown key; expected one of version, name, rigs, kafka, bench, matrix, repeat, retries, order, seed, limit, collect; did you mean brokers.count?"}},
+		{"a bench that is not there", twoBenches, "bench.smal.topics: [1]", []string{
+			"exp.yaml:8:3: matrix.bench.smal.topics: unknown key; expected one of name, driver, topics, partitions, replication_factor, producers, consumers, record_size, records, rate, warmup, duration, limit, producer, consumer; did you mean bench.small.topics?"}},
+		{"a key in the wrong place", minimal, "kafka.heap: [1GiB]", []string{
+			line + "3: matrix.kafka.heap: unknown key; expected one of version, source, mode, broker, jvm; did you mean kafka.jvm.heap?"}},
 		{"a rig that is not there", minimal, "rigs.lap.brokers.count: [1]", []string{
-			line + `3: matrix.rigs.lap.brokers.count: there is no rig "lap"; expected one of lab; did you mean lab?`}},
+			line + `3: matrix.rigs.lap.brokers.count: there is no rig "lap"; expected one of lab; did you mean rigs.lab.brokers.count?`}},
 		{"a group", minimal, "brokers.disk: [1]", []string{
 			line + "3: matrix.brokers.disk: names a group of keys; expected one scalar below it: size, profile, write, read, iops"}},
 		{"a map of Kafka's", minimal, "bench.producer: [1]", []string{

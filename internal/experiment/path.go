@@ -71,7 +71,12 @@ func (ns names) resolve(path string) (target, *refusal) {
 		}
 		segments = append([]string{"rigs", ns.rigs[0]}, segments...)
 	}
-	why := ns.descend(&t, top, segments)
+	why, rest := ns.descend(&t, top, segments)
+	if why != nil && why.nearest != "" && !strings.Contains(why.nearest, ".") { // one segment: say the whole path
+		given := strings.Split(path, ".")
+		given[len(given)-len(rest)] = why.nearest
+		why.nearest = strings.Join(given, ".")
+	}
 	return t, why
 }
 
@@ -90,15 +95,14 @@ func (ns names) inRig(segment string) bool {
 	return ok || isNotBuilt("rigs.*."+segment)
 }
 
-// descend follows segments through the types.
-func (ns names) descend(t *target, typ reflect.Type, segments []string) *refusal {
+// descend follows segments through the types. With a refusal comes the rest
+// of the segments, of which the first is not known.
+func (ns names) descend(t *target, typ reflect.Type, segments []string) (*refusal, []string) {
 	at := place{}
 	for len(segments) > 0 {
-		fs := fields(typ)
-		f, ok := fieldNamed(fs, segments[0])
+		f, ok := fieldNamed(fields(typ), segments[0])
 		if !ok {
-			why := unknownKey(at, segments[0], fs)
-			return &why
+			return ns.unknown(at, typ, segments[0]), segments
 		}
 		at = at.child(f.key)
 		t.steps, t.field, segments = append(t.steps, f.key), f, segments[1:]
@@ -110,29 +114,55 @@ func (ns names) descend(t *target, typ reflect.Type, segments []string) *refusal
 				break
 			}
 			if !slices.Contains(ns.rigs, segments[0]) {
-				return &refusal{reason: "there is no rig " + quoted(segments[0]), expected: "one of " + strings.Join(ns.rigs, ", "), nearest: nearest(segments[0], ns.rigs)}
+				return &refusal{reason: "there is no rig " + quoted(segments[0]), expected: "one of " + strings.Join(ns.rigs, ", "), nearest: nearest(segments[0], ns.rigs)}, segments
 			}
 			t.rig, typ, at = segments[0], f.typ.Elem(), at.named(segments[0], "*")
 			t.steps, segments = append(t.steps, segments[0]), segments[1:]
 		case items:
 			typ = f.typ.Elem()
-			if len(segments) > 0 && ns.listed {
-				if _, key := fieldNamed(fields(typ), segments[0]); !key {
-					if i := slices.Index(ns.benches, segments[0]); i >= 0 {
-						t.bench, segments = i, segments[1:]
-					}
-				}
-			}
+			t.bench, segments = ns.item(typ, segments)
 		case foreign:
-			return t.foreign(segments)
+			return t.foreign(segments), nil
 		default:
-			return t.end(segments)
+			return t.end(segments), nil
 		}
 	}
 	if shapeOf(t.field.typ) == source {
-		return nil
+		return nil, nil
 	}
-	return &refusal{reason: "names a group of keys", expected: "one scalar below it: " + strings.Join(keys(fields(typ)), ", ")}
+	return &refusal{reason: "names a group of keys", expected: "one scalar below it: " + strings.Join(keys(fields(typ)), ", ")}, nil
+}
+
+// item takes the name of a bench off the segments, where one leads them.
+func (ns names) item(typ reflect.Type, segments []string) (int, []string) {
+	if len(segments) == 0 || !ns.listed {
+		return -1, segments
+	}
+	if _, key := fieldNamed(fields(typ), segments[0]); key {
+		return -1, segments
+	}
+	i := slices.Index(ns.benches, segments[0])
+	if i < 0 {
+		return -1, segments
+	}
+	return i, segments[1:]
+}
+
+// unknown is [unknownKey] for paths, in which also names and what one rig has
+// may have been meant.
+func (ns names) unknown(at place, typ reflect.Type, segment string) *refusal {
+	why := unknownKey(at, segment, fields(typ))
+	var more []string
+	switch {
+	case at.key == "" && len(ns.rigs) == 1:
+		more = keys(fields(reflect.TypeFor[Rig]()))
+	case at.key == "bench":
+		more = ns.benches
+	}
+	if near := nearest(segment, more); near != "" && (why.nearest == "" || strings.Contains(why.nearest, ".")) {
+		why.nearest = near
+	}
+	return &why
 }
 
 // foreign takes the rest of a path as one of Kafka's names.
