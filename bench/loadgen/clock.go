@@ -23,13 +23,17 @@ type sleeper func(at int64)
 
 // fineSleeper locks the calling goroutine to its thread, for good, and sleeps by
 // the kernel's own timer: Go's timers wake up to a millisecond late when
-// nothing else runs. The thread gets as little timer slack and as much
-// priority as it may have; without the rights for either it goes on as it is.
+// nothing else runs. The thread gets as little timer slack as there is and runs
+// before all that is not real-time, since a generator that waits for a processor would
+// put its own lateness on the cluster; without the rights it goes on as it is.
 // It takes both along when the goroutine ends.
 func fineSleeper(c clock) sleeper {
 	runtime.LockOSThread()
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
-	_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -15)
+	fifo := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
+	if unix.SchedSetAttr(0, &fifo, 0) != nil {
+		_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -15)
+	}
 	return func(at int64) {
 		left := at - c.now()
 		if left <= 0 {

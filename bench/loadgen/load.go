@@ -274,7 +274,7 @@ func (l *load) open(start StartBody) {
 // produce sends everything, and returns when the senders are done.
 func (l *load) produce(ctx context.Context) {
 	end := l.window.end.Load()
-	ctx, cancel := context.WithCancel(ctx)
+	inTime, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if end != far {
 		defer time.AfterFunc(time.Duration(end-l.clock.now()), cancel).Stop()
@@ -288,22 +288,23 @@ func (l *load) produce(ctx context.Context) {
 	var wg sync.WaitGroup
 	if l.spec.Rate == 0 {
 		for _, p := range l.producers {
-			wg.Go(func() { p.flood(ctx) })
+			wg.Go(func() { p.flood(inTime) })
 		}
 	} else {
 		l.pace(ctx, &wg, end)
 	}
 	if len(l.producers) == 0 && end != far {
-		<-ctx.Done()
+		<-inTime.Done()
 	}
 	wg.Wait()
 }
 
-// pace deals the producers to as many pacers as there are processors. A pacer asleep
+// pace deals the producers to as few pacers as the rate allows. A pacer asleep
 // holds one of Go's processors for a moment; with as many more of them the clients'
 // goroutines never wait for it, nor it for them.
 func (l *load) pace(ctx context.Context, wg *sync.WaitGroup, end int64) {
-	n := min(len(l.producers), runtime.NumCPU())
+	mine := l.spec.Rate * float64(len(l.producers)) / float64(l.spec.ProducersInAll)
+	n := min(len(l.producers), runtime.NumCPU(), 1+int(mine/pacerRate))
 	procs := runtime.GOMAXPROCS(0)
 	runtime.GOMAXPROCS(procs + n)
 	defer func() { wg.Wait(); runtime.GOMAXPROCS(procs) }()

@@ -22,7 +22,7 @@ import (
 // conductor is the caller's side of loads: it leads them through probes, start and
 // stop, and keeps what they send. A message out of order fails the test.
 type conductor struct {
-	t     *testing.T
+	t     testing.TB
 	in    chan agent.Message
 	ahead map[int]int64
 
@@ -38,7 +38,7 @@ type conductor struct {
 	settled  func(c Counters) bool // consumers may stop
 }
 
-func newConductor(t *testing.T) *conductor {
+func newConductor(t testing.TB) *conductor {
 	return &conductor{t: t, in: make(chan agent.Message, 16), read: map[int]int{}, delay: 100 * time.Millisecond}
 }
 

@@ -16,6 +16,9 @@ const (
 	// burst is how many records one producer sends before the pacer looks at
 	// the clock and at its other producers again.
 	burst = 32
+	// pacerRate is how many records a second one pacer is given: a fraction of
+	// what it could send, so that it sleeps most of the time.
+	pacerRate = 100_000
 )
 
 // intended is when the producer's m-th record is due: the producers take the
@@ -69,8 +72,8 @@ func (p *pacer) run(ctx context.Context, end int64) {
 			more = pr.sendDue(now) || more
 			next = min(next, pr.next(now))
 		}
-		if next == far || now >= end {
-			return
+		if next == far || now >= end && !more {
+			return // what a full buffer still holds back at the window's end is not sent
 		}
 		if !more {
 			p.sleep(min(max(next, now+grain), now+longest))
