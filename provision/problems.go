@@ -123,7 +123,7 @@ func judgePackages(h rundir.Host, s *survey, c *experiment.Cell) []HostProblem {
 	var out []HostProblem
 	for _, m := range missing(s, c) {
 		if !s.tools["apt-get"] {
-			out = append(out, HostProblem{h.Name, m.what + " and not installable: the host has no apt-get", m.remedy})
+			out = append(out, HostProblem{h.Name, m.what + ", and not installable: the host has no apt-get", m.remedy})
 		}
 	}
 	return out
