@@ -123,7 +123,7 @@ func makeFolder(labDir string, l Label) error {
 func removeFolder(dir string, l Label) error {
 	nascent := filepath.Join(filepath.Dir(dir), nascentName(l))
 	if dir != nascent {
-		if err := os.Rename(dir, nascent); err != nil {
+		if err := errors.Join(os.RemoveAll(nascent), os.Rename(dir, nascent)); err != nil {
 			return err
 		}
 	}
