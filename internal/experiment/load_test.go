@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"krig/internal/experiment"
 )
@@ -123,6 +124,23 @@ func TestLoadRefuses(t *testing.T) {
 			"exp.yaml:10:20: bench.producer.acks: is not one value; expected text as Kafka reads it; a list is one text with commas"}},
 		{"source", bench, bench + "kafka: {source: mavne}\n", []string{
 			"exp.yaml:10:17: kafka.source: is not a source of Kafka; expected maven, or a map with archive and sha512, or with directory; did you mean maven?"}},
+		{"flags that are no text", bench, bench + "kafka: {jvm: {flags: [-Da=1, [b]]}}\n", []string{
+			"exp.yaml:10:30: kafka.jvm.flags: has an item that is not text; expected a list of text"}},
+		{"no rigs", "rigs:\n  lab:\n    provider: lab\n" + brokers + workers, "rigs: {}\n", []string{
+			"exp.yaml:3:7: rigs: is empty; expected a map from names to maps with the keys provider, engine, brokers, controllers, workers"}},
+		{"a name for a rig", "  lab:", "  my.lab:", []string{
+			`exp.yaml:4:3: rigs.my.lab: "my.lab" cannot be a name; expected at most 40 letters, digits, - and _, beginning with a letter or a digit`}},
+		{"a key that is no word", bench, bench + "? [a]\n: b\n", []string{"exp.yaml:10:3: a key must be a word"}},
+		{"an empty key", bench, bench + "'': b\n", []string{"exp.yaml:10:1: a key must be a word"}},
+		{"several lines among Kafka's names", bench, bench + "  producer: {a: \"x\\ny\"}\n", []string{
+			"exp.yaml:10:17: bench.producer.a: has more than one line; expected text in one line"}},
+		{"empty text", bench, bench + "kafka: {version: ''}\n", []string{"exp.yaml:10:18: kafka.version: is empty; expected text"}},
+		{"too much of anything", "count: 3", "count: 99_999_999_999_999", []string{
+			"exp.yaml:6:22: rigs.lab.brokers.count: 99_999_999_999_999 is above 1000000000000; expected a whole number, such as 3 or 2_000_000"}},
+		{"nested too deeply", bench, bench + "x: " + strings.Repeat("[", 60) + strings.Repeat("]", 60) + "\n", []string{
+			"exp.yaml:10:54: nested too deeply"}},
+		{"a long value", bench, bench + "  driver: " + strings.Repeat("x", 100) + "\n", []string{
+			`exp.yaml:10:11: bench.driver: "` + strings.Repeat("x", 60) + `..." is not known; expected one of native, perftest`}},
 		{"anchor and alias", brokers + workers, "    brokers: &x {count: 3}\n    workers: *x\n", []string{
 			"exp.yaml:6:14: anchor &x is not allowed; expected the value written out where it is needed",
 			"exp.yaml:7:14: rigs.lab.workers: alias *x is not allowed; expected the value written out"}},
@@ -243,6 +261,87 @@ func TestLoadChecksCells(t *testing.T) {
 		_, got := load(t, text)
 		compare(t, got, []string{"exp.yaml:7:18: rigs.lab.controllers: with mode combined the brokers are the controllers; expected no controllers, or kafka.mode: kraft"})
 	})
+}
+
+func TestBenchNames(t *testing.T) {
+	const other = "; expected at most 40 letters, digits, - and _, beginning with a letter or a digit"
+	head := strings.TrimSuffix(minimal, "bench:\n  duration: 10s\n")
+	for text, want := range map[string][]string{
+		"bench: {name: a b}\n":                         {`exp.yaml:8:15: bench.name: "a b" cannot be a name` + other},
+		"bench: [{topics: 1}]\n":                       nil,
+		"bench: [{topics: 1}, {name: b}]\n":            {"exp.yaml:8:9: bench[0].name: is missing: of several benches each needs a name; expected text"},
+		"bench: [{name: b}, {name: b}]\n":              {`exp.yaml:8:27: bench.b.name: "b" names two benches; expected a name of its own`},
+		"bench: [{name: a.b}, {name: b}]\n":            {`exp.yaml:8:16: bench[0].name: "a.b" cannot be a name` + other},
+		"bench: [{name: topics}, {name: b}]\n":         {`exp.yaml:8:16: bench.topics.name: "topics" is a key of a bench: paths could not tell them apart; expected another name`},
+		"bench: [{name: a, kind: x}, {topics: all}]\n": {"exp.yaml:8:19: bench.a.kind: kind is not built yet: this krig cannot do it", "exp.yaml:8:29: bench[1].name: is missing: of several benches each needs a name; expected text", `exp.yaml:8:38: bench[1].topics: "all" is not a whole number; expected a whole number, such as 3 or 2_000_000, or one per broker, worker, such as 4 per broker`},
+	} {
+		_, got := load(t, head+text)
+		compare(t, got, want)
+	}
+}
+
+func TestQuantities(t *testing.T) {
+	for text, want := range map[string]int64{"1B": 1, "800B": 800, "1kB": 1000, "1KiB": 1024, "16 KiB": 16384, "1.5KiB": 1536, "2_000MB": 2e9, "1MiB": 1 << 20,
+		"0.5GB": 5e8, "8GiB": 8 << 30, "1TB": 1e12, "1TiB": 1 << 40, "0.1MB": 1e5} {
+		_, plan := good(t, minimal, "bench.record_size="+text, "brokers.disk.write="+text+"/s", "brokers.disk.size=4TiB")
+		c := plan.Cells[0]
+		if int64(c.Bench.RecordSize) != want || int64(c.Rig.Brokers.Disk.Write) != want {
+			t.Errorf("%s: got %d and %d, want %d", text, c.Bench.RecordSize, c.Rig.Brokers.Disk.Write, want)
+		}
+		again := c.Bench.RecordSize.String()
+		if _, plan := good(t, minimal, "bench.record_size="+again); int64(plan.Cells[0].Bench.RecordSize) != want {
+			t.Errorf("%s is written %s, which is another size", text, again)
+		}
+	}
+	for text, want := range map[string]int64{"1kbit": 1000, "100mbit": 1e8, "2.5gbit": 25e8} {
+		_, plan := good(t, minimal, "workers.network.rate="+text)
+		rate := plan.Cells[0].Rig.Workers.Network.Rate
+		if _, again := good(t, minimal, "workers.network.rate="+rate.String()); int64(rate) != want || again.Cells[0].Rig.Workers.Network.Rate != rate {
+			t.Errorf("%s: got %d, written %s", text, rate, rate)
+		}
+	}
+	for text, want := range map[string]time.Duration{"1500ms": 1500 * time.Millisecond, "90s": 90 * time.Second, "5 s": 5 * time.Second, "1h": time.Hour, "1h30m": 90 * time.Minute, "0.5h": 30 * time.Minute, "2m5s": 125 * time.Second} {
+		_, plan := good(t, minimal, "bench.duration="+text)
+		d := plan.Cells[0].Bench.Duration
+		if _, again := good(t, minimal, "bench.duration="+d.String()); time.Duration(d) != want || again.Cells[0].Bench.Duration != d {
+			t.Errorf("%s: got %v, written %s", text, time.Duration(d), d)
+		}
+	}
+	for text, want := range map[string]experiment.SendRate{"max": {Max: true}, "5000": {Value: 5000}, "2_000": {Value: 2000}, "0.5": {Value: 0.5}} {
+		_, plan := good(t, minimal, "bench.rate="+text)
+		rate := plan.Cells[0].Bench.Rate
+		if _, again := good(t, minimal, "bench.rate="+rate.String()); rate != want || again.Cells[0].Bench.Rate != rate {
+			t.Errorf("%s: got %+v, written %s", text, rate, rate)
+		}
+	}
+}
+
+func TestQuantitiesRefused(t *testing.T) {
+	for set, want := range map[string]string{
+		"bench.record_size=0B":         `"0B" is below 1B; expected a size with its unit, such as 800B, 16KiB or 8GiB`,
+		"bench.record_size=0.3B":       `"0.3B" is below 1B; expected a size with its unit, such as 800B, 16KiB or 8GiB`,
+		"bench.record_size=1.0001kB":   `"1.0001kB" is not a whole number; expected a size with its unit, such as 800B, 16KiB or 8GiB`,
+		"bench.record_size=9e9GB":      `"9e9GB" has the unknown unit "e9GB"; expected a size with its unit, such as 800B, 16KiB or 8GiB`,
+		"bench.record_size=9999999TiB": `"9999999TiB" is too large; expected a size with its unit, such as 800B, 16KiB or 8GiB`,
+		"bench.record_size=-1B":        `"-1B" is not a quantity; expected a size with its unit, such as 800B, 16KiB or 8GiB`,
+		"bench.record_size=1GIB":       `"1GIB" has the unknown unit "GIB"; expected a size with its unit, such as 800B, 16KiB or 8GiB; did you mean 1GiB?`,
+		"brokers.disk.write=30MiB":     `"30MiB" has the unknown unit "MiB"; expected a size a second with its unit, such as 30MiB/s; did you mean 30MiB/s?`,
+		"bench.duration=0s":            `"0s" is no length of time; expected more than 0s`,
+		"bench.duration=-5s":           `"-5s" is not a length of time; expected a length of time with its unit, such as 500ms, 30s, 5m or 1h30m`,
+		"bench.duration=1000000000h":   `"1000000000h" is too long; expected a length of time with its unit, such as 500ms, 30s, 5m or 1h30m`,
+		"bench.rate=0":                 `0 is out of range; expected more than 0 and at most 1e12 records a second, or max`,
+		"bench.rate=maxx":              `"maxx" is not a rate; expected records a second, such as 5000, or max; did you mean max?`,
+		"brokers.cpus=0":               `"0" is not a number above 0; expected a number above 0, such as 2 or 0.5`,
+		"seed=-1":                      `"-1" is not a whole number from 0 to 18446744073709551615; expected a whole number, such as 42`,
+	} {
+		_, got := load(t, minimal, set)
+		path, _, _ := strings.Cut(set, "=")
+		full := path
+		if strings.HasPrefix(path, "brokers") {
+			full = "rigs.lab." + path
+		}
+		compare(t, got, []string{"--set " + set + ": " + full + ": " + want})
+	}
 }
 
 func TestLoadNamesPlace(t *testing.T) {

@@ -2,6 +2,7 @@ package experiment_test
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -71,6 +72,29 @@ func TestMatrixCells(t *testing.T) {
 			_, plan := good(t, text)
 			compare(t, ids(plan), tt.want)
 		})
+	}
+}
+
+// IDs name directories: they stay short and tell cells apart all the same.
+func TestLongIDs(t *testing.T) {
+	var axes strings.Builder
+	for i := range 8 {
+		fmt.Fprintf(&axes, "  bench.producer.some.very.long.name.of.a.setting.%d: [0, 1]\n", i)
+	}
+	f, plan := good(t, minimal+"matrix:\n"+axes.String())
+	if len(plan.Cells) != 256 {
+		t.Errorf("got %d cells", len(plan.Cells))
+	}
+	wantDistinctIDs(t, f)
+	_, again := good(t, minimal+"matrix:\n"+axes.String())
+	compare(t, ids(again), ids(plan))
+}
+
+// Counts beyond all measure stay numbers.
+func TestHugeCounts(t *testing.T) {
+	_, plan := good(t, minimal, "bench.topics=1_000_000_000_000 per broker", "bench.partitions=1_000_000_000_000", "bench.replication_factor=3")
+	if n := plan.Cells[0].Replicas(); n != math.MaxInt64 {
+		t.Errorf("got %d", n)
 	}
 }
 

@@ -1,9 +1,9 @@
 package experiment
 
-// Cost says what must be done again when a value changes between two cells,
-// from cheapest to dearest. It stands as a tag beside each key.
+// Cost says what must be done again when a value changes between two cells. It stands as a tag beside each key.
 type Cost int
 
+// The costs, from cheapest to dearest.
 const (
 	Live    Cost = iota // nothing: it counts from the next repeat
 	Client              // clients are started anew, as they are for each repeat

@@ -47,7 +47,7 @@ const countMax = 1_000_000_000_000
 var (
 	wholePattern    = regexp.MustCompile(`^(0|[1-9][0-9]*(_[0-9]+)*)$`)
 	quantityPattern = regexp.MustCompile(`^([0-9]+(?:_[0-9]+)*(?:\.[0-9]+)?) ?(.*)$`)
-	durationPattern = regexp.MustCompile(`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`)
+	durationPattern = regexp.MustCompile(`^([0-9]+(\.[0-9]+)? ?(ms|s|m|h))+$`)
 	perPattern      = regexp.MustCompile(`^(\S+) per (\S+)$`)
 )
 
@@ -116,7 +116,7 @@ func quantity(s string, units []unit, suffix, form string) (int64, *refusal) {
 	case total < 1:
 		return 0, &refusal{reason: quoted(s) + " is below 1" + units[len(units)-1].name, expected: form}
 	case math.Abs(total-math.Round(total)) > 1e-6*max(1, total/1e9):
-		return 0, &refusal{reason: quoted(s) + " is not a whole number of " + strings.TrimSuffix(units[len(units)-1].name, "bit") + "s", expected: form}
+		return 0, &refusal{reason: quoted(s) + " is not a whole number", expected: form}
 	}
 	return int64(math.Round(total)), nil
 }
@@ -159,7 +159,7 @@ func (d *Duration) read(s string, f field) *refusal {
 		}
 		return &refusal{reason: unitReason(s, m[2]), expected: durationForm, nearest: near}
 	}
-	v, err := time.ParseDuration(s)
+	v, err := time.ParseDuration(strings.ReplaceAll(s, " ", ""))
 	if err != nil {
 		return &refusal{reason: quoted(s) + " is too long", expected: durationForm}
 	}
