@@ -75,7 +75,7 @@ func (r *ConsumerReader) Line(line string) {
 		r.out.Detailed = r.header[0] == "time"
 	case dateStart.MatchString(body) && r.row(body):
 	case idleLine.MatchString(body):
-		r.out.Idle = scaled(idleLine.FindStringSubmatch(body)[1], 1e-3)
+		r.out.Idle = inSeconds(idleLine.FindStringSubmatch(body)[1])
 	case strings.HasPrefix(body, "Metric Name"):
 		r.metrics = true
 	case r.metrics && r.metric(body):
@@ -185,37 +185,38 @@ func (row *ConsumerRow) set(name, field string) bool {
 		row.Records = n
 		return err == nil
 	}
-	into, by := row.figure(name)
+	into, read := row.figure(name)
 	if into == nil {
 		return true
 	}
 	if _, ok = number(field); ok {
-		*into = scaled(field, by)
+		*into = read(field)
 	}
 	return ok
 }
 
 // figure is where a column's number goes and what makes it a base unit.
-func (row *ConsumerRow) figure(name string) (into **float64, by float64) {
+func (row *ConsumerRow) figure(name string) (into **float64, read func(string) *float64) {
+	plain := func(s string) *float64 { v, _ := number(s); return v }
 	switch name {
 	case "fetch.size":
-		return &row.FetchSize, 1
+		return &row.FetchSize, plain
 	case "data.consumed.in.MB":
-		return &row.Bytes, mib
+		return &row.Bytes, inBytes
 	case "MB.sec":
-		return &row.Throughput, mib
+		return &row.Throughput, inBytes
 	case "nMsg.sec":
-		return &row.Rate, 1
+		return &row.Rate, plain
 	case "rebalance.time.ms":
-		return &row.Rebalance, 1e-3
+		return &row.Rebalance, inSeconds
 	case "fetch.time.ms":
-		return &row.Fetch, 1e-3
+		return &row.Fetch, inSeconds
 	case "fetch.MB.sec":
-		return &row.FetchThroughput, mib
+		return &row.FetchThroughput, inBytes
 	case "fetch.nMsg.sec":
-		return &row.FetchRate, 1
+		return &row.FetchRate, plain
 	}
-	return nil, 0
+	return nil, nil
 }
 
 // Result is what was read so far. It shares memory with the reader.

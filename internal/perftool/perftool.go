@@ -62,14 +62,23 @@ func number(s string) (value *float64, ok bool) {
 	return &f, true
 }
 
-// scaled is a number in another unit.
-func scaled(s string, by float64) *float64 {
+// inBytes is a number of the tools' MB in bytes.
+func inBytes(s string) *float64 {
 	v, _ := number(s)
-	if v == nil {
-		return nil
+	if v != nil {
+		*v *= mib
 	}
-	f := *v * by
-	return &f
+	return v
+}
+
+// inSeconds is a number of milliseconds in seconds. It divides: a product with
+// 0.001 is not the number that one would write.
+func inSeconds(s string) *float64 {
+	v, _ := number(s)
+	if v != nil {
+		*v /= 1000
+	}
+	return v
 }
 
 // Metric is one line of the table that --print-metrics adds.

@@ -121,14 +121,14 @@ func (r *ProducerReader) result(at time.Time, m []string) *Interval {
 		return nil
 	}
 	rate, _ := number(m[3])
-	throughput, mean, highest := scaled(m[4], mib), scaled(m[5], 1e-3), scaled(m[6], 1e-3)
+	throughput, mean, highest := inBytes(m[4]), inSeconds(m[5]), inSeconds(m[6])
 	if m[7] == "" {
 		r.out.Intervals = append(r.out.Intervals, Interval{At: at, Records: n, Rate: rate, Throughput: throughput, Mean: mean, Max: highest, Steady: r.steady})
 		return &r.out.Intervals[len(r.out.Intervals)-1]
 	}
 	t := &Total{At: at, Records: n, Rate: rate, Throughput: throughput, Mean: mean, Max: highest}
 	if n > 0 { // with nothing acknowledged the tool prints zeros
-		t.P50, t.P95, t.P99, t.P999 = scaled(m[7], 1e-3), scaled(m[8], 1e-3), scaled(m[9], 1e-3), scaled(m[10], 1e-3)
+		t.P50, t.P95, t.P99, t.P999 = inSeconds(m[7]), inSeconds(m[8]), inSeconds(m[9]), inSeconds(m[10])
 	}
 	if m[2] != "" {
 		r.out.Steady = t
@@ -179,12 +179,12 @@ func (r *ProducerReader) oldRow(line string) bool {
 	old.Compression, _ = strconv.Atoi(f[2])
 	old.RecordSize, _ = strconv.ParseInt(f[3], 10, 64)
 	old.BatchSize, _ = strconv.ParseInt(f[4], 10, 64)
-	if b := scaled(f[5], mib); b != nil {
+	if b := inBytes(f[5]); b != nil {
 		old.Bytes = *b
 	}
 	rate, _ := number(f[8])
 	r.out.Old = old
-	r.out.Total = &Total{At: end, Records: n, Rate: rate, Throughput: scaled(f[6], mib)}
+	r.out.Total = &Total{At: end, Records: n, Rate: rate, Throughput: inBytes(f[6])}
 	return true
 }
 
