@@ -30,6 +30,7 @@ const (
 	inkBand
 	inkLimit
 	inkBad
+	inkPaper
 	inkSeries0 // the first of seriesInks; the others follow
 )
 
@@ -57,7 +58,7 @@ func (i ink) name() string {
 	case i >= inkSeries0:
 		return shade("series", inkSeries0)
 	}
-	return [...]string{"--text", "--muted", "--grid", "--axis", "--band", "--limit", "--bad"}[i]
+	return [...]string{"--text", "--muted", "--grid", "--axis", "--band", "--limit", "--bad", "--paper"}[i]
 }
 
 // RGBA stands for the ink until the picture is finished: vgsvg writes it as
@@ -166,13 +167,15 @@ func (c *chart) fill(i ink, x0, y0, x1, y1 vg.Length) {
 	c.c.FillPolygon(i, []vg.Point{{X: x0, Y: y0}, {X: x1, Y: y0}, {X: x1, Y: y1}, {X: x0, Y: y1}})
 }
 
-// dot paints a disc, with a ring instead when hollow.
-func (c *chart) dot(i ink, at vg.Point, radius vg.Length, hollow bool) {
-	var shape draw.GlyphDrawer = draw.CircleGlyph{}
-	if hollow {
-		shape = draw.RingGlyph{}
-	}
-	c.c.DrawGlyphNoClip(draw.GlyphStyle{Color: i, Radius: radius, Shape: shape}, at)
+// dot paints a disc.
+func (c *chart) dot(i ink, at vg.Point, radius vg.Length) {
+	c.c.DrawGlyphNoClip(draw.GlyphStyle{Color: i, Radius: radius, Shape: draw.CircleGlyph{}}, at)
+}
+
+// ring paints a hollow disc.
+func (c *chart) ring(i ink, at vg.Point, radius vg.Length) {
+	c.dot(i, at, radius+0.7)
+	c.dot(inkPaper, at, radius-0.7)
 }
 
 // cross marks what does not count.

@@ -33,7 +33,7 @@ func (a *analysis) distributionChart(id, measure, noun, unit string) template.HT
 			}
 		}
 		for _, v := range b.values {
-			c.dot(b.ink, vg.Point{X: c.px(v/m - 1), Y: y}, 3.2, false)
+			c.dot(b.ink, vg.Point{X: c.px(v/m - 1), Y: y}, 3.2)
 		}
 		c.label(inkMuted, vg.Point{X: c.w - 4, Y: y}, leftOf, fmt.Sprintf("n = %d", b.summary.N))
 		words = append(words, fmt.Sprintf("%s: %s to %s of its median over %d repeats", b.name, signed(slices.Min(b.values)/m-1), signed(slices.Max(b.values)/m-1), b.summary.N))

@@ -101,14 +101,16 @@ func (a *analysis) highest(lines []line) float64 {
 func (c *chart) scalingLine(a *analysis, x *axis, l line, n int) vg.Length {
 	i, dashes := seriesInk(n)
 	var pts []vg.Point
+	var hollow []bool
 	for _, v := range l.cells {
 		if v.summary.Median == nil {
 			continue
 		}
 		px := c.px(x.place(x.of(v.plan)))
 		pts = append(pts, vg.Point{X: px, Y: c.py(*v.summary.Median)})
+		hollow = append(hollow, v.limitedByLab())
 		for _, s := range samples(v.result, a.measure.name) {
-			c.dot(i, vg.Point{X: px + 5, Y: c.py(s)}, 1.3, false)
+			c.dot(i, vg.Point{X: px + 6, Y: c.py(s)}, 1.3)
 		}
 		c.whisker(i, px, v.summary)
 	}
@@ -117,10 +119,19 @@ func (c *chart) scalingLine(a *analysis, x *axis, l line, n int) vg.Length {
 	}
 	c.proportional(a, x, l, i)
 	c.stroke(i, 2, dashes, pts...)
-	for _, p := range pts {
-		c.dot(i, p, 3.4, false)
+	for k, p := range pts {
+		if hollow[k] {
+			c.ring(i, p, 3.4)
+		} else {
+			c.dot(i, p, 3.4)
+		}
 	}
 	return pts[len(pts)-1].Y
+}
+
+// limitedByLab tells whether the lab machine held any of the valid repeats back.
+func (v *cellView) limitedByLab() bool {
+	return slices.Contains(v.diag.marks, result.LimitedByLabMachine)
 }
 
 // whisker draws an interval upright, cut at the picture's edge.

@@ -37,6 +37,7 @@ type timeAxis struct {
 	zero   float64 // seconds since the epoch that the axis calls 0: the load's begin
 	span   span    // relative to zero
 	phases []result.Phase
+	detail detail
 }
 
 // axisOfTime covers everything that was recorded.
@@ -192,13 +193,13 @@ func (c *chart) limitLine(t track) {
 func (c *chart) timeLine(l trackLine, x timeAxis, size timeSize) vg.Length {
 	end := c.bottom
 	for _, stretch := range stretches(l.series, x.zero) {
-		pts := thin(stretch, x.span, size.buckets)
+		pts := thin(stretch, x.span, min(size.buckets, x.detail.points(len(l.series.Times))/2))
 		line := make([]vg.Point, len(pts))
 		for i, p := range pts {
 			line[i] = vg.Point{X: c.px(p.t), Y: min(max(c.py(p.v), c.bottom), c.h-c.top)}
 		}
 		if len(line) == 1 {
-			c.dot(l.ink, line[0], 1.6, false)
+			c.dot(l.ink, line[0], 1.6)
 		} else {
 			c.stroke(l.ink, 1.5, l.dashes, line...)
 		}

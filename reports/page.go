@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -142,6 +143,9 @@ func (a *analysis) scalingPicture(id string, f *family, x *axis) picture {
 	p.Reading = "Median of the valid repeats with its 95 % interval; small dots are single repeats."
 	if x.kind == scaling && !a.measure.lesser {
 		p.Reading += " Dotted: in proportion to the first point."
+	}
+	if slices.ContainsFunc(f.cells, (*cellView).limitedByLab) {
+		p.Reading += " Hollow: limited by the lab machine."
 	}
 	return p
 }

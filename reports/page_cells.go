@@ -12,6 +12,19 @@ import (
 	"krig/internal/rundir"
 )
 
+const (
+	// pageBytes is about what all series of a page may take. Where they would
+	// take more they are drawn with fewer points.
+	pageBytes = 2 << 20
+
+	// sampleBytes is about what one sample takes: in the wide picture, in the
+	// narrow one, and for the cross-hair.
+	sampleBytes = 27
+
+	// fewestPoints is what every line keeps.
+	fewestPoints = 60
+)
+
 // unfolded is the number of cells up to which each is shown at once; of more,
 // all but the best begin folded.
 const unfolded = 8
@@ -55,6 +68,10 @@ func (a *analysis) pageCells() ([]pageCell, error) {
 	if a.measured() {
 		best = a.bestCell()
 	}
+	d, err := a.detail()
+	if err != nil {
+		return nil, err
+	}
 	var out []pageCell
 	for _, c := range a.cells {
 		p := pageCell{Anchor: c.anchor, Name: c.name, Marks: c.diag.marks, Open: len(a.cells) <= unfolded || c == best}
@@ -64,7 +81,7 @@ func (a *analysis) pageCells() ([]pageCell, error) {
 			p.Limit = glue(c.diag.sentence(a.units))
 		}
 		for i, rep := range typicalFirst(c, a.measure.name) {
-			r, err := a.pageRepeat(c, rep, i == 0)
+			r, err := a.pageRepeat(c, rep, i == 0, d)
 			if err != nil {
 				return nil, err
 			}
@@ -74,6 +91,31 @@ func (a *analysis) pageCells() ([]pageCell, error) {
 	}
 	return out, nil
 }
+
+// detail is the part of its samples that each line may be drawn with, at most 1.
+type detail float64
+
+// detail reads how many samples there are in all.
+func (a *analysis) detail() (detail, error) {
+	n := 0
+	for _, c := range a.cells {
+		for _, rep := range c.result.Repeats {
+			file, err := readSeries(a.run, rep.Cell, rep.Repeat)
+			if err != nil {
+				return 1, err
+			}
+			for _, t := range a.tracks(&rep, file) {
+				for _, l := range t.lines {
+					n += len(l.series.Times)
+				}
+			}
+		}
+	}
+	return detail(min(1, float64(pageBytes)/float64(max(1, n*sampleBytes)))), nil
+}
+
+// points is how many points a line of n samples may have.
+func (d detail) points(n int) int { return max(fewestPoints, int(float64(n)*float64(d))) }
 
 // typicalFirst puts the valid repeat nearest to the cell's median first, and
 // leaves the others in order.
@@ -96,8 +138,8 @@ func typicalFirst(c *cellView, measure string) []*result.Repeat {
 	return out
 }
 
-// pageRepeat draws one repeat's stack. Folded repeats are drawn wide only.
-func (a *analysis) pageRepeat(c *cellView, rep *result.Repeat, open bool) (pageRepeat, error) {
+// pageRepeat draws one repeat's stack.
+func (a *analysis) pageRepeat(c *cellView, rep *result.Repeat, open bool, d detail) (pageRepeat, error) {
 	p := pageRepeat{Status: string(rep.Status), Reason: rep.Reason, Open: open, Files: fmt.Sprintf("cells/%s/%d/", rep.Cell, rep.Repeat)}
 	p.Title = fmt.Sprintf("Repeat %d", rep.Repeat)
 	if v, ok := rep.Measures.Get(a.measure.name); ok {
@@ -112,6 +154,7 @@ func (a *analysis) pageRepeat(c *cellView, rep *result.Repeat, open bool) (pageR
 		return p, nil
 	}
 	x := axisOfTime(file, tracks)
+	x.detail = d
 	id := fmt.Sprintf("%s-%d", c.anchor, rep.Repeat)
 	for i, t := range tracks {
 		p.Tracks = append(p.Tracks, a.pageTrack(fmt.Sprintf("%s-%d", id, i), t, x, i == 0, i == len(tracks)-1))
@@ -169,12 +212,39 @@ func (a *analysis) crosshairData(tracks []track, x timeAxis) (template.JS, error
 		sc := a.units.scaleFor(t.unit, highestOf(t))
 		var rows []crosshairRow
 		for _, l := range t.lines {
-			rows = append(rows, crosshairRow{f.timesOf(l.series.Times, x.zero, index), numbersOf(l.series.Values, sc)})
+			s := coarser(l.series, x.detail.points(len(l.series.Times)))
+			rows = append(rows, crosshairRow{f.timesOf(s.Times, x.zero, index), numbersOf(s.Values, sc)})
 		}
 		f.Lines, f.Units = append(f.Lines, rows), append(f.Units, sc.unit)
 	}
 	data, err := json.Marshal(f)
 	return template.JS(data), err
+}
+
+// coarser is a series with at most n samples, each the mean of the same number
+// of them; a hole counts for nothing in a mean, and is one where all are.
+func coarser(s *result.Series, n int) *result.Series {
+	group := (len(s.Times) + n - 1) / n
+	if group < 2 {
+		return s
+	}
+	out := &result.Series{}
+	for i := 0; i < len(s.Times); i += group {
+		end := min(i+group, len(s.Times))
+		out.Times = append(out.Times, s.Times[end-1])
+		out.Values = append(out.Values, meanOf(s.Values[i:end]))
+	}
+	return out
+}
+
+func meanOf(values []*float64) *float64 {
+	sum, n := 0.0, 0.0
+	for _, v := range values {
+		if v != nil && finite(*v) {
+			sum, n = sum+*v, n+1
+		}
+	}
+	return known(sum / n)
 }
 
 func (f *crosshairFile) timesOf(times []float64, zero float64, index map[string]int) int {

@@ -168,7 +168,7 @@ type pageEnvironment struct {
 	File     string // the effective experiment
 }
 
-// A pageHost is one host, in all the states of its rig in which it was the same.
+// A pageHost is hosts that are alike, in all states of their rig.
 type pageHost struct {
 	Name, Rig, Roles, Processors, Memory, Disk, Link, System string
 }
@@ -187,17 +187,31 @@ func (a *analysis) pageEnvironment() pageEnvironment {
 		{"krig", env.Krig}, {"Order", a.plan.Order}, {"Seed", fmt.Sprint(a.plan.Seed)}, {"Run", a.result.Run},
 	}
 	e.Facts = slices.DeleteFunc(e.Facts, func(f [2]string) bool { return f[1] == "" })
-	for _, h := range env.Hosts {
-		row := a.pageHost(h)
-		if !slices.Contains(e.Hosts, row) {
-			e.Hosts = append(e.Hosts, row)
-		}
-	}
-	slices.SortStableFunc(e.Hosts, func(x, y pageHost) int { return naturally(x.Name, y.Name) })
+	e.Hosts = a.pageHosts(env.Hosts)
 	if data, err := readEffective(a.run); err == nil {
 		e.File = data
 	}
 	return e
+}
+
+// pageHosts are all hosts, alike ones in one row.
+func (a *analysis) pageHosts(hosts []envHost) []pageHost {
+	var rows []pageHost
+	names := map[pageHost][]string{}
+	slices.SortStableFunc(hosts, func(x, y envHost) int { return naturally(x.Host.Name, y.Host.Name) })
+	for _, h := range hosts {
+		row := a.pageHost(h)
+		if names[row] == nil {
+			rows = append(rows, row)
+		}
+		if !slices.Contains(names[row], h.Host.Name) {
+			names[row] = append(names[row], h.Host.Name)
+		}
+	}
+	for i := range rows {
+		rows[i].Name = strings.Join(names[rows[i]], ", ")
+	}
+	return rows
 }
 
 func (a *analysis) pageHost(h envHost) pageHost {
@@ -205,18 +219,18 @@ func (a *analysis) pageHost(h envHost) pageHost {
 	for i, r := range h.Host.Roles {
 		roles[i] = string(r)
 	}
-	row := pageHost{Name: h.Host.Name, Rig: h.Rig, Roles: strings.Join(roles, ", "), Disk: "—", Link: "not shaped", Processors: "not limited"}
+	row := pageHost{Rig: h.Rig, Roles: strings.Join(roles, ", "), Disk: "—", Link: "not shaped", Processors: "not limited"}
 	if h.Host.CPUs > 0 {
-		row.Processors = figures(h.Host.CPUs) + " at most"
+		row.Processors = tickText(h.Host.CPUs) + " at most"
 	}
-	row.Memory = glue(a.units.show(float64(h.Host.Memory), result.Bytes))
+	row.Memory = glue(a.units.configured(float64(h.Host.Memory), result.Bytes))
 	if len(h.Host.Disks) > 0 {
 		row.Disk = a.diskWords(h)
 	}
 	if h.Limits.Network != nil && *h.Limits.Network > 0 {
-		row.Link = glue(a.units.show(*h.Limits.Network, result.BytesPerSecond) + " (" + h.Limits.NetSource + ")")
+		row.Link = glue(a.units.configured(*h.Limits.Network, result.BytesPerSecond) + " (" + h.Limits.NetSource + ")")
 	} else if h.Host.LinkRate > 0 {
-		row.Link = glue(a.units.show(float64(h.Host.LinkRate)/8, result.BytesPerSecond) + " (shaped)")
+		row.Link = glue(a.units.configured(float64(h.Host.LinkRate)/8, result.BytesPerSecond) + " (shaped)")
 	}
 	if h.Facts != nil {
 		row.System = strings.Join(slices.DeleteFunc([]string{h.Facts.OS, h.Facts.CPUModel, fmt.Sprintf("%d processors", h.Facts.Processors)}, func(s string) bool { return s == "" || s == "0 processors" }), ", ")
@@ -229,12 +243,12 @@ func (a *analysis) diskWords(h envHost) string {
 	d := h.Host.Disks[0]
 	text := d.Profile
 	if d.Write > 0 {
-		text += ": writes " + a.units.show(float64(d.Write), result.BytesPerSecond)
+		text += ": writes " + a.units.configured(float64(d.Write), result.BytesPerSecond)
 	}
 	if d.Read > 0 {
-		text += ", reads " + a.units.show(float64(d.Read), result.BytesPerSecond)
+		text += ", reads " + a.units.configured(float64(d.Read), result.BytesPerSecond)
 	}
-	return glue(text + ", " + a.units.show(float64(d.Size), result.Bytes))
+	return glue(text + ", " + a.units.configured(float64(d.Size), result.Bytes))
 }
 
 // pageSettings are all asked settings with what is in effect, differing ones first.

@@ -325,7 +325,7 @@ func (a *analysis) claimNotes(c *claim) []string {
 	}
 	if !c.scaling {
 		for _, v := range []*cellView{c.from, c.to} {
-			if slices.Contains(v.diag.marks, result.LimitedByLabMachine) {
+			if v.limitedByLab() {
 				out = append(out, fmt.Sprintf("%s: %s, which holds this ratio down or up", v.name, result.LimitedByLabMachine))
 			}
 		}

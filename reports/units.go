@@ -114,5 +114,18 @@ func signedPercent(change float64) string {
 	return fmt.Sprintf("%+.0f %%", change*100)
 }
 
+// configured shows a value that somebody wrote in a file: in the unit, of
+// powers of ten or of two, in which it is a whole number.
+func (u units) configured(v float64, base string) string {
+	for _, binary := range []bool{true, false} {
+		for _, s := range (units{binary}).scales(base) {
+			if n := v / s.factor; s.factor > 1 && n >= 1 && n == math.Trunc(n) && n < 10_000 {
+				return join(tickText(n), s.unit)
+			}
+		}
+	}
+	return u.show(v, base)
+}
+
 // multiple shows a ratio of two figures: 2.41 ×.
 func multiple(ratio float64) string { return figures(ratio) + " ×" }
