@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 // place is a rig of hosts that all are this machine, with a broker in this
 // process: everything of a load is real but Kafka and the distance.
 type place struct {
-	t       *testing.T
+	t       testing.TB
 	run     *rundir.Run
 	session *Session
 	cluster *rundir.Cluster
@@ -59,17 +59,28 @@ type place struct {
 
 func newPlace(t *testing.T, brokers, workers int) *place {
 	t.Helper()
-	dir, err := agentDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("KRIG_AGENT_DIR", dir)
 	k, err := kfake.NewCluster(kfake.NumBrokers(brokers))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(k.Close)
-	p := &place{t: t, kafka: k}
+	var nodes []rundir.Node
+	for i, addr := range k.ListenAddrs() {
+		nodes = append(nodes, rundir.Node{ID: int32(i), Host: "b" + strconv.Itoa(i+1), Listener: addr, LogDir: t.TempDir()})
+	}
+	p := placeWith(t, workers, nodes)
+	p.kafka = k
+	return p
+}
+
+func placeWith(t testing.TB, workers int, brokers []rundir.Node) *place {
+	t.Helper()
+	dir, err := agentDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KRIG_AGENT_DIR", dir)
+	p := &place{t: t}
 	p.run, err = rundir.Create(t.TempDir(), "bench", time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -85,11 +96,9 @@ func newPlace(t *testing.T, brokers, workers int) *place {
 		t.Fatal(err)
 	}
 	rig := Rig{Name: "r", State: 1, Prepared: &rundir.Prepared{}, Limits: &rundir.Limits{}}
-	p.cluster = &rundir.Cluster{Version: "4.4.0"}
-	for i, addr := range k.ListenAddrs() {
-		name := "b" + strconv.Itoa(i+1)
-		rig.Hosts = append(rig.Hosts, rundir.Host{Name: name, Roles: []rundir.Role{rundir.Broker}, Kernel: boot})
-		p.cluster.Brokers = append(p.cluster.Brokers, rundir.Node{ID: int32(i), Host: name, Listener: addr, LogDir: t.TempDir()})
+	p.cluster = &rundir.Cluster{Version: "4.4.0", Brokers: brokers}
+	for _, b := range brokers {
+		rig.Hosts = append(rig.Hosts, rundir.Host{Name: b.Host, Roles: []rundir.Role{rundir.Broker}, Kernel: boot})
 	}
 	for i := range workers {
 		rig.Hosts = append(rig.Hosts, rundir.Host{Name: "w" + strconv.Itoa(i+1), Roles: []rundir.Role{rundir.Worker}, Kernel: boot})

@@ -18,7 +18,7 @@ type consumer struct {
 	started  atomic.Bool   // the load has started: what is read counts
 	probes   func([]int)   // called with the producers whose probes were read
 
-	consumed, consumedW, bytes, bytesW, early, lastRead atomic.Int64
+	consumed, consumedW, bytes, bytesW, early, firstRead, lastRead atomic.Int64
 
 	endToEnd []atomic.Pointer[recorder] // by producing worker
 }
@@ -70,6 +70,7 @@ func (c *consumer) take(got kgo.Fetches, now int64) {
 		c.probes(probes)
 	}
 	if n > 0 {
+		c.firstRead.CompareAndSwap(0, now)
 		c.lastRead.Store(now)
 	}
 	c.consumed.Add(n)

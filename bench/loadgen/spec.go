@@ -155,6 +155,7 @@ type Summary struct {
 	Counters  Counters `json:"counters"`
 	Started   int64    `json:"started"`
 	Window    [2]int64 `json:"window"`     // begin and end; with ByRecords the end is the last acknowledgement
+	FirstRead int64    `json:"first_read"` // when the first record was read; 0 for none
 	LastRead  int64    `json:"last_read"`  // when the last record was read; 0 for none
 	CPU       float64  `json:"cpu"`        // seconds of processor that the agent used from start to end
 	GCPause   float64  `json:"gc_pause"`   // seconds that collections stopped it, in all

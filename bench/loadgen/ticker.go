@@ -129,9 +129,14 @@ func (l *load) summary(before, after used) Summary {
 		acked += p.count.ackedOf.Load()
 	}
 	for _, c := range l.consumers {
-		if last := c.lastRead.Load(); last > 0 {
-			s.LastRead = max(s.LastRead, l.clock.wall(last))
+		first, last := c.firstRead.Load(), c.lastRead.Load()
+		if last == 0 {
+			continue
 		}
+		if first := l.clock.wall(first); s.FirstRead == 0 || first < s.FirstRead {
+			s.FirstRead = first
+		}
+		s.LastRead = max(s.LastRead, l.clock.wall(last))
 	}
 	s.Censored = max(s.Counters.IntendedW-acked-s.Counters.FailedW, 0)
 	return s

@@ -1,0 +1,222 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"krig/bench/loadgen"
+	"krig/internal/experiment"
+	"krig/internal/rundir"
+)
+
+// realBroker starts one combined Kafka node on this machine and returns its
+// address and the class path. KRIG_KAFKA_JARS names a directory of jars.
+func realBroker(tb testing.TB) (addr, classpath, logDir string) {
+	tb.Helper()
+	jars := os.Getenv("KRIG_KAFKA_JARS")
+	if jars == "" {
+		lacking(tb, "KRIG_KAFKA_JARS does not name a directory of Kafka's jars")
+	}
+	if _, err := exec.LookPath("java"); err != nil {
+		lacking(tb, "there is no java")
+	}
+	classpath = filepath.Join(jars, "*")
+	dir := tb.TempDir()
+	logDir = filepath.Join(dir, "data")
+	addr, controller := freePort(tb), freePort(tb)
+	config := filepath.Join(dir, "server.properties")
+	text := fmt.Sprintf(`process.roles=broker,controller
+node.id=0
+controller.quorum.voters=0@%s
+listeners=PLAINTEXT://%s,CONTROLLER://%s
+controller.listener.names=CONTROLLER
+log.dirs=%s
+offsets.topic.replication.factor=1
+group.initial.rebalance.delay.ms=0
+num.partitions=1
+`, controller, addr, controller, logDir)
+	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
+		tb.Fatal(err)
+	}
+	format := exec.Command("java", "-cp", classpath, "kafka.tools.StorageTool", "format", "-t", "AAAAAAAAAAAAAAAAAAAAAA", "-c", config)
+	if out, err := format.CombinedOutput(); err != nil {
+		tb.Fatalf("formatting: %v: %s", err, out)
+	}
+	broker := exec.Command("java", "-Xmx1g", "-cp", classpath, "kafka.Kafka", config)
+	broker.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := broker.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		_ = broker.Process.Kill()
+		_ = broker.Wait()
+	})
+	for deadline := time.Now().Add(2 * time.Minute); ; {
+		conn, err := net.Dial("tcp", addr)
+		if err == nil {
+			conn.Close()
+			return addr, classpath, logDir
+		}
+		if time.Now().After(deadline) {
+			tb.Fatalf("the broker did not answer: %v", err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// lacking skips for want of a real part, but fails in CI.
+func lacking(tb testing.TB, what string) {
+	tb.Helper()
+	if os.Getenv("CI") != "" {
+		tb.Fatal(what)
+	}
+	tb.Skip(what)
+}
+
+func freePort(tb testing.TB) string {
+	tb.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// tool runs one of Kafka's performance tools and returns what it printed and
+// the CPU seconds that it used.
+func tool(tb testing.TB, classpath string, args ...string) (string, float64) {
+	tb.Helper()
+	cmd := exec.Command("java", append([]string{"-Xmx512m", "-cp", classpath}, args...)...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		tb.Fatalf("%v: %v: %s%s", args[0], err, out.String(), errs.String())
+	}
+	return out.String(), (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
+}
+
+var (
+	producerTotal = regexp.MustCompile(`(?m)^\d+ records sent, [\d.]+ records/sec \(([\d.]+) MB/sec\)`)
+	mebi          = float64(1 << 20)
+)
+
+// BenchmarkNativeVsPerftest puts the same load on one real broker with both
+// drivers and compares: 1 KiB records, acks=1, 128 KiB batches, one client.
+func BenchmarkNativeVsPerftest(b *testing.B) {
+	const records, size = 1_500_000, 1024
+	addr, classpath, logDir := realBroker(b)
+	p := realPlace(b, addr, logDir)
+	settings := map[string]string{"acks": "1", "batch.size": "131072"}
+	for b.Loop() {
+		out, cpu := tool(b, classpath, "org.apache.kafka.tools.ProducerPerformance", "--topic", "perf", "--num-records", strconv.Itoa(records),
+			"--record-size", strconv.Itoa(size), "--throughput", "-1", "--producer-props", "bootstrap.servers="+addr, "acks=1", "batch.size=131072")
+		m := producerTotal.FindStringSubmatch(out)
+		if m == nil {
+			b.Fatalf("no total in %s", out)
+		}
+		theirs, _ := strconv.ParseFloat(m[1], 64)
+		theirs *= mebi
+		gb := float64(records*size) / 1e9
+
+		r := p.measure(cell(func(c *experiment.Cell) {
+			c.Bench.Partitions, c.Bench.Producers, c.Bench.Producer = count(1), count(1), settings
+			c.Bench.RecordSize, c.Bench.Records, c.Bench.Duration = size, count(records), 0
+		}))
+		ours, _ := r.Measures.Get("produce.throughput")
+		used, _ := r.Measures.Get("generator.cpu")
+		b.ReportMetric(ours/theirs, "produce-ratio")
+		b.ReportMetric((used/gb)/(cpu/gb), "produce-cpu-ratio")
+		b.ReportMetric(ours/mebi, "native-MiB/s")
+		b.ReportMetric(theirs/mebi, "perftest-MiB/s")
+		b.ReportMetric(used/gb, "native-cpu-s/GB")
+		b.ReportMetric(cpu/gb, "perftest-cpu-s/GB")
+
+		theirs = consumePerftest(b, classpath, addr, records)
+		ours = consumeNative(b, p, addr, records)
+		b.ReportMetric(ours/theirs, "consume-ratio")
+		b.ReportMetric(ours/mebi, "native-consume-MiB/s")
+		b.ReportMetric(theirs/mebi, "perftest-consume-MiB/s")
+	}
+}
+
+// consumePerftest reads the topic with Kafka's tool: bytes/s by its fetch rate.
+func consumePerftest(b *testing.B, classpath, addr string, records int) float64 {
+	b.Helper()
+	out, _ := tool(b, classpath, "org.apache.kafka.tools.ConsumerPerformance", "--topic", "perf", "--bootstrap-server", addr, "--messages", strconv.Itoa(records), "--timeout", "60000")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	for len(lines) > 2 && !strings.HasPrefix(lines[0], "start.time") {
+		lines = lines[1:] // warnings
+	}
+	head, last := strings.Split(lines[0], ","), strings.Split(lines[len(lines)-1], ",")
+	for i, name := range head {
+		if strings.TrimSpace(name) == "fetch.MB.sec" && i < len(last) {
+			rate, err := strconv.ParseFloat(strings.TrimSpace(last[i]), 64)
+			if err != nil {
+				b.Fatal(err)
+			}
+			return rate * mebi
+		}
+	}
+	b.Fatalf("no fetch rate in %s", out)
+	return 0
+}
+
+// consumeNative reads the topic with the native driver's consumer, through the agent.
+func consumeNative(b *testing.B, p *place, addr string, records int64) float64 {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.Context(), 2*time.Minute)
+	defer cancel()
+	call, err := p.session.agents["w1"].Call(ctx, "load", loadgen.Spec{
+		Brokers: []string{addr}, Workers: 1, RecordSize: 1024, ByRecords: true, Await: time.Second,
+		Consumers: []loadgen.Consumer{{Group: "native-" + strconv.FormatInt(time.Now().UnixNano(), 36), Topics: []string{"perf"}}},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	var end loadgen.Summary
+	stopped := false
+	for {
+		m, err := call.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			b.Fatal(err)
+		}
+		switch m.Kind {
+		case loadgen.Assigned:
+			err = call.Send(loadgen.Start, loadgen.StartBody{At: time.Now().Add(100 * time.Millisecond).UnixNano()})
+		case loadgen.Tick:
+			var i loadgen.Interval
+			if err = json.Unmarshal(m.Body, &i); err == nil && i.Counters.Consumed >= records && !stopped {
+				stopped = true
+				err = call.Send(loadgen.Stop, struct{}{})
+			}
+		case loadgen.End:
+			err = json.Unmarshal(m.Body, &end)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	return float64(end.Counters.Bytes) / (time.Duration(end.LastRead - end.FirstRead)).Seconds()
+}
+
+// realPlace is a place with a real broker.
+func realPlace(tb testing.TB, addr, logDir string) *place {
+	return placeWith(tb, 1, []rundir.Node{{ID: 0, Host: "b1", Listener: addr, LogDir: logDir}})
+}
