@@ -1,12 +1,12 @@
 package lab
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -53,23 +53,27 @@ func Runtime() string {
 	return "runc"
 }
 
-// controllerMount is where a v1 controller is mounted; "" when it is not.
+// controllerMount is where the root of a v1 controller is mounted; "" when it
+// is not, or when only a part of its tree can be seen.
 func controllerMount(controller string) string {
-	f, err := os.Open("/proc/self/mounts")
+	data, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return ""
 	}
-	defer f.Close()
-	sc := bufio.NewScanner(f)
-	for sc.Scan() {
-		fields := strings.Fields(sc.Text())
-		if len(fields) < 4 || fields[2] != "cgroup" {
+	return findController(string(data), controller)
+}
+
+// findController reads the kernel's table: ID parent dev root mount options
+// [optional fields] - type source superoptions.
+func findController(mountinfo, controller string) string {
+	for line := range strings.Lines(mountinfo) {
+		left, right, ok := strings.Cut(line, " - ")
+		l, r := strings.Fields(left), strings.Fields(right)
+		if !ok || len(l) < 5 || len(r) < 3 || r[0] != "cgroup" || l[3] != "/" {
 			continue
 		}
-		for _, o := range strings.Split(fields[3], ",") {
-			if o == controller {
-				return fields[1]
-			}
+		if slices.Contains(strings.Split(r[2], ","), controller) {
+			return unescapeMount(l[4])
 		}
 	}
 	return ""

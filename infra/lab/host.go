@@ -113,6 +113,11 @@ func (l *Lab) create(ctx context.Context, s Spec) (rundir.Host, error) {
 	if err != nil {
 		return rundir.Host{}, err
 	}
+	if device != "" {
+		if err := joinRoot(pid); err != nil {
+			return rundir.Host{}, err
+		}
+	}
 	if err := shape(ctx, pid, s.LinkRate); err != nil {
 		return rundir.Host{}, err
 	}

@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// The v1 rules of a block device. They belong to the root group, where they
-// count write-back too; a container's own group would slow direct I/O alone.
+// The v1 rules of a block device. They belong to the root group, where
+// write-back is; a host's processes are moved there too (see [joinRoot]), so
+// that one bucket holds all that reaches the disk.
 const (
 	ruleWrite     = "blkio.throttle.write_bps_device"
 	ruleRead      = "blkio.throttle.read_bps_device"
@@ -42,6 +43,21 @@ func throttle(device string, d Disk) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// joinRoot moves a host's first process, and with it all later ones, into the
+// root group of the v1 blkio controller. In a group of its own its direct and
+// synced writes would escape the device's rule.
+func joinRoot(pid int) error {
+	dir := controllerMount("blkio")
+	if dir == "" || Mode() == CgroupV2 {
+		return nil
+	}
+	err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)+"\n"), 0)
+	if err != nil {
+		return fmt.Errorf("putting the host under its disk's rule: %w", err)
+	}
+	return nil
 }
 
 // writeRule sets one rule; 0 removes it.
