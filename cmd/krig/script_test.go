@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -184,6 +185,9 @@ func buildAgents(t *testing.T) string {
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("building krig-agent: %v\n%s", err, out)
 		}
+	}
+	if err := os.Symlink("krig-agent-linux-"+runtime.GOARCH, filepath.Join(dir, "krig-agent")); err != nil {
+		t.Fatal(err)
 	}
 	return dir
 }

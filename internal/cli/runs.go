@@ -22,13 +22,13 @@ func (a *app) find(name string) (string, error) {
 	if name != "last" {
 		dir, err := rundir.Resolve(a.runsDir, name)
 		if err != nil {
-			return "", usage(err)
+			return "", hint(usage(err), "krig list")
 		}
 		return dir, nil
 	}
 	runs, err := rundir.List(a.runsDir)
 	if err == nil && len(runs) == 0 {
-		err = usage(fmt.Errorf("there is no last run: %s has none", a.runsDir))
+		err = hint(usage(fmt.Errorf("there is no last run: %s has none", a.runsDir)), "krig list")
 	}
 	if err != nil {
 		return "", err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os/exec"
 	"reflect"
+	"regexp"
 	"runtime"
 	"strings"
 	"time"
@@ -55,7 +56,7 @@ func defaultKafka() string {
 // tools are the programs whose version is asked, with how to ask.
 func tools() [][]string {
 	return [][]string{
-		{"podman", "--version"}, {"runc", "--version"}, {"java", "-version"}, {"mvn", "-B", "-Dstyle.color=never", "--version"}, {"sar", "-V"},
+		{"podman", "--version"}, {"runc", "--version"}, {"java", "-version"}, {"mvn", "--version"}, {"sar", "-V"},
 		{"ssh", "-V"}, {"tofu", "version"}, {"terraform", "version"}, {"pulumi", "version"},
 	}
 }
@@ -73,6 +74,9 @@ func (a *app) versions(ctx context.Context) versions {
 	return v
 }
 
+// colour is what a terminal takes for one.
+var colour = regexp.MustCompile(`\x1b\[[0-9;]*m`)
+
 // toolVersion is the first line with a number that a program prints of itself,
 // "" when there is no such program, and how it failed when it did.
 func toolVersion(ctx context.Context, argv []string) string {
@@ -85,7 +89,7 @@ func toolVersion(ctx context.Context, argv []string) string {
 	said := ""
 	for line := range strings.Lines(string(out)) {
 		if strings.ContainsAny(line, "0123456789") {
-			said = strings.TrimSpace(line)
+			said = strings.TrimSpace(colour.ReplaceAllString(line, ""))
 			break
 		}
 	}
