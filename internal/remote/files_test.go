@@ -2,11 +2,18 @@ package remote
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -147,4 +154,249 @@ func TestPutBytesAndGet(t *testing.T) {
 			}
 		}
 	})
+}
+
+// noTraces tells that a directory holds these files and no unfinished ones.
+func noTraces(t *testing.T, dir string, want ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range entries {
+		got = append(got, e.Name())
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%s holds %q, want %q", dir, got, want)
+	}
+}
+
+func TestPutFails(t *testing.T) {
+	overBoth(t, func(t *testing.T, c *Conn) {
+		ctx := limited(t, 30*time.Second)
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "file"), []byte("x"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		fifo := filepath.Join(t.TempDir(), "fifo")
+		if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		for _, tc := range []struct{ local, path, want string }{
+			{"/nonexistent", dir + "/x", "putting " + dir + "/x: lstat /nonexistent: no such file or directory"},
+			{dir + "/file", "relative", `putting relative: "relative" is not an absolute path`},
+			{dir + "/file", dir, "putting " + dir + ": " + dir + " is a directory"},
+			{dir + "/file", dir + "/file/x", "putting " + dir + "/file/x: "},
+			{fifo, dir + "/x", "putting " + dir + "/x: " + fifo + " is neither a file nor a directory"},
+		} {
+			if err := c.Put(ctx, tc.local, tc.path); err == nil || !strings.HasPrefix(err.Error(), c.Host()+": "+tc.want) {
+				t.Errorf("got  %v\nwant %s", err, tc.want)
+			}
+		}
+		noTraces(t, dir, "file")
+	})
+}
+
+func TestPutInterrupted(t *testing.T) {
+	overBoth(t, func(t *testing.T, c *Conn) {
+		from, to := filepath.Join(t.TempDir(), "big"), t.TempDir()
+		f, err := os.Create(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(f.Truncate(8<<30), f.Close()); err != nil { // sparse
+			t.Fatal(err)
+		}
+		if err := c.PutBytes(limited(t, 20*time.Second), []byte("old"), to+"/x", 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancelCause(t.Context())
+		go func() {
+			defer cancel(errFail)
+			for range 1000 { // until it has begun
+				if entries, _ := os.ReadDir(to); len(entries) > 1 {
+					return
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+		}()
+		if err := c.Put(ctx, from, to+"/x"); !errors.Is(err, errFail) {
+			t.Errorf("got %v", err)
+		}
+		noTraces(t, to, "x")
+		if data, err := os.ReadFile(to + "/x"); err != nil || string(data) != "old" {
+			t.Errorf("what was there is now %q, %v", data, err)
+		}
+		here := filepath.Join(t.TempDir(), "here")
+		ctx, cancelGet := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancelGet()
+		if err := c.Get(ctx, from, here); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		noTraces(t, filepath.Dir(here))
+	})
+}
+
+// badLink is a host whose disk changes what is written to it.
+type badLink struct{ *localLink }
+
+func (badLink) files(context.Context) (store, error) { return badStore{}, nil }
+
+type badStore struct{ localStore }
+
+func (s badStore) create(path string, mode fs.FileMode, r io.Reader) error {
+	data, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	data[len(data)/2] ^= 1
+	return s.localStore.create(path, mode, bytes.NewReader(data))
+}
+
+func (s badStore) fetch(path string, size int64, w io.Writer) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	data[len(data)/2] ^= 1
+	_, err = w.Write(data)
+	return err
+}
+
+func TestChecksumsAreCompared(t *testing.T) {
+	c := newConn("b1", true, badLink{newLocalLink()})
+	defer c.Close()
+	dir, here := t.TempDir(), t.TempDir()
+	err := c.PutBytes(limited(t, 20*time.Second), []byte("0123456789"), dir+"/x", 0o600)
+	if err == nil || !strings.Contains(err.Error(), "/x: arrived with SHA-256 ") {
+		t.Errorf("got %v", err)
+	}
+	noTraces(t, dir)
+	if err := os.WriteFile(dir+"/x", []byte("0123456789"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err = c.Get(limited(t, 20*time.Second), dir+"/x", here+"/x")
+	if err == nil || !strings.Contains(err.Error(), "it changed while it was copied") {
+		t.Errorf("got %v", err)
+	}
+	noTraces(t, here)
+}
+
+func TestGetFails(t *testing.T) {
+	overBoth(t, func(t *testing.T, c *Conn) {
+		dir, here := t.TempDir(), t.TempDir()
+		if err := c.Get(limited(t, 20*time.Second), dir+"/none", here+"/x"); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("got %v", err)
+		}
+		if err := c.Get(limited(t, 20*time.Second), dir, here+"/x"); err == nil || err.Error() != c.Host()+": getting "+dir+": it is not a file" {
+			t.Errorf("got %v", err)
+		}
+		noTraces(t, here)
+	})
+}
+
+// A log may grow while it is fetched: what there was at the beginning comes.
+func TestGetGrowingFile(t *testing.T) {
+	overBoth(t, func(t *testing.T, c *Conn) {
+		dir := t.TempDir()
+		log, err := os.Create(dir + "/log")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer log.Close()
+		line := bytes.Repeat([]byte("a line of a log\n"), 1000)
+		for range 200 {
+			log.Write(line)
+		}
+		stop := make(chan struct{})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				case <-time.After(time.Millisecond):
+					log.Write(line)
+				}
+			}
+		})
+		for range 3 {
+			if err := c.Get(limited(t, 30*time.Second), dir+"/log", dir+"/here"); err != nil {
+				t.Error(err)
+			}
+		}
+		close(stop)
+		wg.Wait()
+		got, err := os.ReadFile(dir + "/here")
+		whole, _ := os.ReadFile(dir + "/log")
+		if err != nil || len(got) < 200*len(line) || !bytes.HasPrefix(whole, got) {
+			t.Errorf("%d of %d bytes, %v", len(got), len(whole), err)
+		}
+	})
+}
+
+func TestHostWithoutSFTP(t *testing.T) {
+	s := startTestServer(t)
+	c := dialHost(t, s.host, s.dir)
+	err := c.PutBytes(limited(t, 20*time.Second), nil, "/tmp/krig-never", 0o600)
+	if err == nil || !strings.HasPrefix(err.Error(), "b1: putting /tmp/krig-never: opening sftp (its sshd needs the subsystem): ") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestParseSums(t *testing.T) {
+	sum := strings.Repeat("0a", 32)
+	got, err := parseSums(sum + "  /a b\n" + `\` + sum + `  /line\nend\\` + "\n" + sum + "  -n\n")
+	want := map[string]string{"/a b": sum, "/line\nend\\": sum, "-n": sum}
+	if err != nil || !maps.Equal(got, want) {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if _, err := parseSums("sha256sum: what?\n"); err == nil || err.Error() != `sha256sum printed "sha256sum: what?"` {
+		t.Errorf("got %v", err)
+	}
+}
+
+func FuzzParseSums(f *testing.F) {
+	f.Add(strings.Repeat("0a", 32) + "  /a b\n")
+	f.Add(`\` + strings.Repeat("0a", 32) + `  /line\nend\\` + "\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		sums, err := parseSums(text)
+		for _, sum := range sums {
+			if err == nil && len(sum) != 64 {
+				t.Errorf("%q gave %q", text, sum)
+			}
+		}
+	})
+}
+
+// BenchmarkPut puts a Kafka distribution on seven hosts side by side.
+func BenchmarkPut(b *testing.B) {
+	libs := os.Getenv("KRIG_BENCH_LIBS")
+	if libs == "" {
+		b.Skip("KRIG_BENCH_LIBS names no directory of jars")
+	}
+	for range b.N {
+		s := startSSHD(b)
+		f := NewFleet(s.dir)
+		var names []string
+		for i := range 7 {
+			h := s.host
+			h.Name = fmt.Sprint("b", i)
+			names = append(names, h.Name)
+			f.Add(h)
+		}
+		dir := b.TempDir()
+		for _, again := range []string{"first", "again"} {
+			begun := time.Now()
+			err := f.Each(b.Context(), names, func(ctx context.Context, name string, c *Conn) error {
+				return c.Put(ctx, libs, filepath.Join(dir, name))
+			})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(time.Since(begun).Seconds(), "s/"+again)
+		}
+		f.Close()
+	}
 }

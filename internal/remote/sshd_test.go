@@ -22,7 +22,7 @@ import (
 )
 
 // keyPair is a fresh Ed25519 key: its file, and its public half in authorized_keys form.
-func keyPair(t *testing.T, path string) (public string) {
+func keyPair(t testing.TB, path string) (public string) {
 	t.Helper()
 	pub, priv, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -53,7 +53,6 @@ type sshServer struct {
 // startSSHD starts sshd for the user that runs the test, with further lines of configuration.
 func startSSHD(t testing.TB, lines ...string) *sshServer {
 	t.Helper()
-	tt := t.(interface{ TempDir() string })
 	bin := "/usr/sbin/sshd"
 	if _, err := os.Stat(bin); err != nil {
 		missing(t, "sshd (package openssh-server)")
@@ -67,7 +66,7 @@ func startSSHD(t testing.TB, lines ...string) *sshServer {
 			t.Fatal(err)
 		}
 	}
-	s := &sshServer{dir: tt.TempDir(), log: &bytes.Buffer{}}
+	s := &sshServer{dir: t.TempDir(), log: &bytes.Buffer{}}
 	hostKey := writeKeys(t, s.dir)
 	s.host = rundir.Host{Name: "b1", SSH: rundir.SSH{
 		Address: "127.0.0.1", Port: freePort(t), User: me.Username, KeyFile: "id", HostKey: []string{hostKey},
@@ -80,9 +79,8 @@ func startSSHD(t testing.TB, lines ...string) *sshServer {
 
 // writeKeys makes the host's and the login's keys.
 func writeKeys(t testing.TB, dir string) (hostKey string) {
-	tt := t.(*testing.T)
-	hostKey = keyPair(tt, filepath.Join(dir, "host"))
-	login := keyPair(tt, filepath.Join(dir, "id"))
+	hostKey = keyPair(t, filepath.Join(dir, "host"))
+	login := keyPair(t, filepath.Join(dir, "id"))
 	if err := os.WriteFile(filepath.Join(dir, "authorized_keys"), []byte(login+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

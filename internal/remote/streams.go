@@ -119,25 +119,30 @@ func (w *headWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// guardWriter ends the command when its output cannot be written.
+// guardWriter ends the command when its output cannot be written. What still
+// comes is dropped: a host that could not get rid of it would not end the session.
 type guardWriter struct {
-	to   io.Writer
-	fail context.CancelCauseFunc
+	to     io.Writer
+	fail   context.CancelCauseFunc
+	failed bool
 }
 
 func guarded(to io.Writer, fail context.CancelCauseFunc) io.Writer {
 	if to == nil {
 		return nil
 	}
-	return guardWriter{to, fail}
+	return &guardWriter{to: to, fail: fail}
 }
 
-func (w guardWriter) Write(p []byte) (int, error) {
-	n, err := w.to.Write(p)
-	if err != nil {
+func (w *guardWriter) Write(p []byte) (int, error) {
+	if w.failed {
+		return len(p), nil
+	}
+	if _, err := w.to.Write(p); err != nil {
+		w.failed = true
 		w.fail(fmt.Errorf("writing its output: %w", err))
 	}
-	return n, err
+	return len(p), nil
 }
 
 // sourceReader remembers an error of the reader, apart from errors of whoever
