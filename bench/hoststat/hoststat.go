@@ -63,15 +63,10 @@ func (t *table) add(measure, of, unit string, at, length float64, v *float64) {
 		t.series[key] = s
 		t.order = append(t.order, s)
 	}
-	if n := len(s.Times); n > 0 && at <= s.Times[n-1] {
-		return
-	}
 	if v != nil && (math.IsNaN(*v) || math.IsInf(*v, 0) || *v < 0) {
 		v = nil
 	}
-	s.Times = append(s.Times, at)
-	s.Lengths = append(s.Lengths, length)
-	s.Values = append(s.Values, v)
+	s.push(at, length, v)
 }
 
 // warn counts a warning; it is told once with its count.
@@ -93,34 +88,38 @@ func (t *table) warnings() []string {
 	return out
 }
 
-// Append joins a later series of the same measure, with a hole between the two
-// where samples are missing.
+// Append joins what a tool measured after it was started again, with a hole
+// between the two: however short it was, nobody watched.
 func (s *Series) Append(later *Series) {
-	if len(later.Times) == 0 {
-		return
-	}
-	if n := len(s.Times); n > 0 {
-		last, first := s.Times[n-1], later.Times[0]-later.Lengths[0]
-		if first-last > holeMin(later.Lengths[0], s.Grain) {
-			s.Times, s.Lengths, s.Values = append(s.Times, first), append(s.Lengths, first-last), append(s.Values, nil)
-		}
+	if len(s.Times) > 0 && len(later.Times) > 0 {
+		last, next := s.Times[len(s.Times)-1], later.Times[0]
+		s.push(max(next-later.Lengths[0], (last+next)/2), 0, nil)
 	}
 	for i, at := range later.Times {
-		if n := len(s.Times); n > 0 && at <= s.Times[n-1] {
-			continue
-		}
-		s.Times, s.Lengths, s.Values = append(s.Times, at), append(s.Lengths, later.Lengths[i]), append(s.Values, later.Values[i])
+		s.push(at, later.Lengths[i], later.Values[i])
 	}
 }
 
-// holeMin is the silence from which samples count as missing.
-func holeMin(length, grain float64) float64 { return 0.5*length + grain }
+// push appends a value; one that is not after the last is left out.
+func (s *Series) push(at, length float64, v *float64) {
+	if n := len(s.Times); n > 0 && at <= s.Times[n-1] {
+		return
+	}
+	s.Times, s.Lengths, s.Values = append(s.Times, at), append(s.Lengths, length), append(s.Values, v)
+}
 
-// Fill puts a hole wherever samples are missing inside the series.
+// Fill puts a hole wherever samples are missing inside the series. Times that
+// are coarse may leave out a second with no sample missing.
 func (s *Series) Fill() {
-	out := &Series{Grain: s.Grain}
-	for i := range s.Times {
-		out.Append(&Series{Times: s.Times[i : i+1], Lengths: s.Lengths[i : i+1], Values: s.Values[i : i+1]})
+	out := &Series{}
+	for i, at := range s.Times {
+		if i > 0 {
+			last, begin := s.Times[i-1], at-s.Lengths[i]
+			if begin-last > 0.5*s.Lengths[i]+s.Grain && s.Values[i-1] != nil && s.Values[i] != nil {
+				out.push(begin, begin-last, nil)
+			}
+		}
+		out.push(at, s.Lengths[i], s.Values[i])
 	}
 	s.Times, s.Lengths, s.Values = out.Times, out.Lengths, out.Values
 }
