@@ -65,7 +65,7 @@ func measureLines(head []string, host string, measures result.Measures) [][]stri
 		m := measures[name]
 		value := ""
 		if m.Value != nil {
-			value = strconv.FormatFloat(*m.Value, 'g', -1, 64)
+			value = strconv.FormatFloat(*m.Value, 'f', -1, 64)
 		}
 		out = append(out, append(slices.Clone(head), host, name, value, m.Unit, m.Reason))
 	}

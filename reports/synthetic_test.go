@@ -180,7 +180,17 @@ func (s *synthetic) hosts(c *experiment.Cell) []rundir.Host {
 
 // around is v with some noise.
 func (s *synthetic) around(v, spread float64) float64 {
-	return v * math.Exp(spread*s.noise.NormFloat64())
+	return round(v * math.Exp(spread*s.noise.NormFloat64()))
+}
+
+// round keeps six digits, so that golden files do not hang on the last bit of
+// a machine's arithmetic.
+func round(v float64) float64 {
+	v, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', 5, 64), 64)
+	if err != nil {
+		panic(err)
+	}
+	return v
 }
 
 // repeat makes one repeat with its series.
@@ -198,7 +208,7 @@ func (s *synthetic) repeat(c *experiment.Cell, n, state int, at time.Time) (*res
 		Settle: result.Settle{Seconds: 1.2},
 	}
 	rep.Measures.Set("produce.throughput", l.throughput, result.BytesPerSecond)
-	rep.Measures.Set("produce.rate", l.throughput/1024, result.RecordsPerSecond)
+	rep.Measures.Set("produce.rate", round(l.throughput/1024), result.RecordsPerSecond)
 	rep.Measures.Set("produce.errors", 0, result.Records)
 	for i, q := range []string{"p50", "p95", "p99", "p999"} {
 		rep.Measures.Set("produce.latency."+q, s.around(l.latency*[]float64{1, 1.8, 2.6, 4}[i], 0.03), result.Seconds)
@@ -264,7 +274,7 @@ func (s *synthetic) host(f *result.SeriesFile, rep *result.Repeat, name string, 
 			}
 			add(&line, t, v)
 		}
-		out.Measures.Set(measure, sum/n, unit)
+		out.Measures.Set(measure, round(sum/n), unit)
 		f.Series = append(f.Series, line)
 	}
 	return out
