@@ -32,7 +32,7 @@ func checkNative(c *experiment.Cell) []experiment.Problem {
 	if producers < 1 {
 		add("producers", "the native driver needs a producer: the load's topics are new and empty", "at least 1")
 	}
-	if n := c.Hosts()["workers"]; n > loadgen.MaxWorkers {
+	if n := c.WorkerCount(); n > loadgen.MaxWorkers {
 		add("producers", fmt.Sprintf("the native driver takes at most %d workers, not %d", loadgen.MaxWorkers, n), "")
 	}
 	if _, err := loadgen.ProducerSettings(b.Producer, int(b.RecordSize)); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"time"
 
@@ -18,9 +19,10 @@ import (
 )
 
 const (
-	topicLimit = 2 * time.Minute // topics made and led, or deleted
-	topicLook  = 100 * time.Millisecond
-	perRequest = 500 // topics
+	topicLimit  = 2 * time.Minute // topics made and led
+	removeLimit = time.Minute     // topics deleted
+	topicLook   = 100 * time.Millisecond
+	perRequest  = 500 // topics
 )
 
 // topics are the topics of one load. They are made spread over all brokers and
@@ -67,11 +69,13 @@ func (s *Session) makeTopics(ctx context.Context, cl *rundir.Cluster, c *experim
 	return t, nil
 }
 
-// topicName is fit for Kafka: a cell's id is made of letters, digits, -, _ and
-// dots, and the longest name is 249.
+// unfit are the characters that a topic's name may not hold.
+var unfit = regexp.MustCompile(`[^A-Za-z0-9._-]`)
+
+// topicName is a cell's id made fit for Kafka, at most 249 characters.
 func topicName(cell string, n int) string {
 	end := "-" + strconv.Itoa(n)
-	name := "krig-" + cell
+	name := "krig-" + unfit.ReplaceAllString(cell, "-")
 	return name[:min(len(name), 249-len(end))] + end
 }
 
@@ -208,7 +212,7 @@ func (t *topics) lacking(ctx context.Context) (string, error) {
 
 // remove deletes the topics and the groups that read them, and waits until no broker knows them.
 func (t *topics) remove(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, topicLimit)
+	ctx, cancel := context.WithTimeout(ctx, removeLimit)
 	defer cancel()
 	groups, err := t.admin.DeleteGroups(ctx, t.names...)
 	_ = groups // most were never made
