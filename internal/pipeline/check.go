@@ -14,6 +14,9 @@ import (
 // contacts nothing. All problems come in one error, each with its place.
 func Check(file string, set ...string) (*experiment.File, *experiment.Plan, error) {
 	f, err := experiment.Load(file, set...)
+	if f != nil {
+		err = f.Check(provision.Check, bench.Check)
+	}
 	if err != nil {
 		return nil, nil, &Refused{[]error{err}}
 	}
@@ -21,25 +24,7 @@ func Check(file string, set ...string) (*experiment.File, *experiment.Plan, erro
 	if err != nil {
 		return nil, nil, &Refused{[]error{err}}
 	}
-	if problems := problems(f, plan); len(problems) > 0 {
-		return nil, nil, &Refused{problems}
-	}
 	return f, plan, nil
-}
-
-// problems asks the stages, each problem once.
-func problems(f *experiment.File, plan *experiment.Plan) []error {
-	var out []error
-	seen := map[experiment.Problem]bool{}
-	for _, c := range plan.Cells {
-		for _, p := range append(provision.Check(c), bench.Check(c)...) {
-			if !seen[p] {
-				seen[p] = true
-				out = append(out, f.Locate(p))
-			}
-		}
-	}
-	return out
 }
 
 // able asks this machine whether it can make the rigs of a plan.
