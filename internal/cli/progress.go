@@ -128,7 +128,7 @@ func (p *progress) print(text string) {
 func (p *progress) figures() []string {
 	var out []string
 	if p.total > 0 {
-		out = append(out, fmt.Sprintf("%d of %d to go", p.left, p.total))
+		out = append(out, fmt.Sprintf("%d of %d repeats to go", p.left, p.total))
 	}
 	if p.throughput > 0 {
 		out = append(out, mib(p.throughput))
