@@ -40,7 +40,8 @@ for table in /proc/net/tcp /proc/net/tcp6; do
 	done <$table
 done
 has ss && ss -Hltnp 2>/dev/null | while read -r line; do say socket "$line"; done
-grep -lzxF -e kafka.Kafka /proc/[0-9]*/cmdline 2>/dev/null | while read -r file; do
+# The word comes on standard input, or grep would find itself.
+echo kafka.Kafka | grep -lzxF -f - /proc/[0-9]*/cmdline 2>/dev/null | while read -r file; do
 	pid=${file#/proc/}
 	argv=$({ tr '\0' ' ' <"$file"; } 2>/dev/null)
 	[ -n "$argv" ] && say kafka "${pid%/cmdline} $argv" # it may have ended meanwhile

@@ -15,6 +15,16 @@ import (
 //go:embed restored.sh
 var restoredScript string
 
+// unmountScript goes on for 10 s: a process that was killed keeps its files
+// open for a moment after its end.
+const unmountScript = `left=50
+while mountpoint -q "$1"; do
+	umount "$1" 2>/dev/null && continue
+	[ $left -gt 0 ] || { umount "$1"; exit; }
+	left=$((left - 1))
+	sleep 0.2
+done`
+
 const restoreLimit = 3 * time.Minute
 
 // restoreHosts is Restore.
@@ -73,7 +83,7 @@ func undo(ctx context.Context, c *remote.Conn, l layout, e rundir.Entry) error {
 	case kindProcess:
 		return sh(stopScript, "5", "config="+e.Ref)
 	case kindMount:
-		return sh(`! mountpoint -q "$1" || umount "$1"`, e.Ref)
+		return sh(unmountScript, e.Ref)
 	case kindFilesystem:
 		return sh(`[ "$(blkid -p -s LABEL -o value "$1")" != "$2" ] || wipefs -aq "$1"`, e.Ref, l.label())
 	case kindDirectory:
