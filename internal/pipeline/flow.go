@@ -91,9 +91,9 @@ func (fl *flow) visit(ctx context.Context, visits []experiment.Visit) error {
 // valid and retries are left.
 func (fl *flow) measure(ctx context.Context, cell *experiment.Cell, repeat int) error {
 	for attempt := 1; ; attempt++ {
-		end := fl.clock.start("load")
+		begun := time.Now()
 		res, err := fl.rig.session.Run(ctx, bench.Ask{Cell: cell, Cluster: fl.rig.Cluster, ClusterNo: fl.rig.M, Repeat: repeat, Attempt: attempt})
-		end()
+		fl.clock.add("around", max(0, time.Since(begun).Seconds()-loadTime(cell).Seconds()))
 		if err != nil {
 			return fmt.Errorf("measuring %s, repeat %d: %w", cell.ID, repeat, err)
 		}
