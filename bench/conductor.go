@@ -56,6 +56,7 @@ type conductor struct {
 	acked   map[int]bool // producers whose probe is acknowledged
 	read    map[int]bool // producers whose probe was read
 	reads   int          // probes read, where they carry no name
+	told    int          // seconds of which progress was told
 	start   time.Time    // of the load, on this machine's clock
 	invalid string       // the first thing that went wrong
 }
@@ -153,8 +154,13 @@ func (c *conductor) until(ctx context.Context, done func() bool) bool {
 	return true
 }
 
-// within is until with a limit; what was awaited names it.
+// within is until with a limit, which is longer on slow hosts; what names what was awaited.
 func (c *conductor) within(ctx context.Context, limit time.Duration, what string, done func() bool) bool {
+	slow := 1.0
+	for _, w := range c.workers {
+		slow = max(slow, c.s.slowness(w.host))
+	}
+	limit = time.Duration(float64(limit) * slow).Round(time.Second)
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if c.until(bounded, done) {
@@ -211,7 +217,10 @@ func (c *conductor) take(m said) error {
 		var b loadgen.Interval
 		err := json.Unmarshal(m.Body, &b)
 		w.ticks, w.latest = append(w.ticks, b), b.Counters
-		c.progress()
+		if len(w.ticks) > c.told {
+			c.told = len(w.ticks)
+			c.progress()
+		}
 		return err
 	case loadgen.Produced:
 		w.produced = true
@@ -367,7 +376,7 @@ func (c *conductor) latest() loadgen.Counters {
 	return sum
 }
 
-// progress tells the present throughput once a second: when the first worker speaks.
+// progress tells the present throughput: the sum of each worker's latest second.
 func (c *conductor) progress() {
 	now, before := 0.0, 0.0
 	for _, w := range c.workers {

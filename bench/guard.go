@@ -8,19 +8,21 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"krig/internal/experiment"
+	"krig/internal/kafka"
 	"krig/internal/rundir"
 )
 
 const (
-	watchLook  = 2 * time.Second
-	watchAsk   = 10 * time.Second // a broker under load may answer late
+	guardLook  = 2 * time.Second
+	guardAsk   = 10 * time.Second // a broker under load may answer late
 	limitLeast = 3 * time.Minute
 	slowest    = 5e6 // B/s, for the limit of a load of which nothing else is known
 )
 
-// stop is why a load was ended from outside.
+// stopCause is why a load was ended from outside.
 type stopCause string
 
 func (c stopCause) Error() string { return string(c) }
@@ -41,26 +43,34 @@ type guard struct {
 	s      *Session
 	ask    Ask
 	t      *topics
+	admin  *kadm.Client
 	full   <-chan string // says which disk is full
 	cancel context.CancelCauseFunc
 	quit   chan struct{}
 	done   chan struct{}
-	once   sync.Once
 	ctx    context.Context
 }
 
 // guard returns the context for a load and who ends it.
 func (s *Session) guard(ctx context.Context, a Ask, t *topics, full <-chan string) (context.Context, *guard) {
 	loading, cancel := context.WithCancelCause(ctx)
-	w := &guard{s: s, ask: a, t: t, full: full, cancel: cancel, quit: make(chan struct{}), done: make(chan struct{}), ctx: loading}
+	// Connections of its own, and hardly a retry: a refusal is what it looks for.
+	admin, err := kafka.Admin(s.fleet, a.Cluster, kgo.RequestRetries(1), kgo.RetryTimeout(guardAsk))
+	if err != nil {
+		cancel(stopCause(err.Error()))
+	}
+	w := &guard{s: s, ask: a, t: t, admin: admin, full: full, cancel: cancel, quit: make(chan struct{}), done: make(chan struct{}), ctx: loading}
 	go w.run(loading)
 	return loading, w
 }
 
 // stop ends the watching and says why the load was ended; "" when it was not.
 func (w *guard) stop() string {
-	w.once.Do(func() { close(w.quit) })
+	close(w.quit)
 	<-w.done
+	if w.admin != nil {
+		defer w.admin.Close()
+	}
 	var cause stopCause
 	if w.ctx.Err() != nil && errors.As(context.Cause(w.ctx), &cause) {
 		w.cancel(nil)
@@ -101,7 +111,7 @@ func (w *guard) run(ctx context.Context) {
 		case why := <-w.full:
 			w.cancel(stopCause(why))
 			return
-		case <-time.After(watchLook):
+		case <-time.After(guardLook):
 		}
 		if lost := w.s.lostAgents(); lost != "" {
 			w.cancel(stopCause(lost))
@@ -138,11 +148,11 @@ func (w *guard) look(ctx context.Context) string {
 }
 
 func (w *guard) ping(ctx context.Context, b rundir.Node) string {
-	ask, cancel := context.WithTimeout(ctx, watchAsk)
+	ask, cancel := context.WithTimeout(ctx, guardAsk)
 	defer cancel()
 	var one kadm.TopicsSet
 	one.Add(w.t.names[0], 0)
-	dirs, err := w.t.admin.DescribeBrokerLogDirs(ask, b.ID, one)
+	dirs, err := w.admin.DescribeBrokerLogDirs(ask, b.ID, one)
 	if ctx.Err() != nil {
 		return ""
 	}

@@ -58,6 +58,9 @@ func (c *conductor) steady() result.Phase {
 	p := result.Phase{Name: "steady", Start: c.start.Add(warmup)}
 	p.End = p.Start.Add(length)
 	if length > 0 {
+		if last := c.lastWord(); c.invalid != "" && last.Before(p.End) {
+			p.End = later(last, p.Start)
+		}
 		return p
 	}
 	if c.counter != nil {
@@ -74,6 +77,24 @@ func (c *conductor) steady() result.Phase {
 		}
 	}
 	return p
+}
+
+// lastWord is the end of the newest interval that any worker told of.
+func (c *conductor) lastWord() time.Time {
+	var last time.Time
+	for _, w := range c.workers {
+		if n := len(w.ticks); n > 0 {
+			last = later(last, c.s.clocks.local(w.host, w.ticks[n-1].To))
+		}
+	}
+	return last
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 func (c *conductor) phases(steady result.Phase) []result.Phase {

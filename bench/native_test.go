@@ -53,13 +53,16 @@ type place struct {
 	session *Session
 	cluster *rundir.Cluster
 	kafka   *kfake.Cluster
+	doors   *doors
+	agents  string // each host's own name of the agent is below
 	events  []rundir.Event
 	mu      sync.Mutex
 }
 
 func newPlace(t *testing.T, brokers, workers int) *place {
 	t.Helper()
-	k, err := kfake.NewCluster(kfake.NumBrokers(brokers))
+	doors := &doors{}
+	k, err := kfake.NewCluster(kfake.NumBrokers(brokers), kfake.ListenFn(doors.listen))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,8 +72,55 @@ func newPlace(t *testing.T, brokers, workers int) *place {
 		nodes = append(nodes, rundir.Node{ID: int32(i), Host: "b" + strconv.Itoa(i+1), Listener: addr, LogDir: t.TempDir()})
 	}
 	p := placeWith(t, workers, nodes)
-	p.kafka = k
+	p.kafka, p.doors = k, doors
 	return p
+}
+
+// doors are the brokers' listeners, in order. A broker whose door and
+// connections are closed is as good as dead.
+type doors struct {
+	mu   sync.Mutex
+	list []*door
+}
+
+type door struct {
+	net.Listener
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+func (d *doors) listen(network, addr string) (net.Listener, error) {
+	l, err := net.Listen(network, addr)
+	if err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.list = append(d.list, &door{Listener: l})
+	return d.list[len(d.list)-1], nil
+}
+
+func (d *door) Accept() (net.Conn, error) {
+	c, err := d.Listener.Accept()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.conns = append(d.conns, c)
+	return c, err
+}
+
+// kill ends a broker.
+func (d *doors) kill(i int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	dead := d.list[i]
+	dead.Listener.Close()
+	dead.mu.Lock()
+	defer dead.mu.Unlock()
+	for _, c := range dead.conns {
+		if c != nil {
+			c.Close()
+		}
+	}
 }
 
 func placeWith(t testing.TB, workers int, brokers []rundir.Node) *place {
@@ -80,7 +130,7 @@ func placeWith(t testing.TB, workers int, brokers []rundir.Node) *place {
 		t.Fatal(err)
 	}
 	t.Setenv("KRIG_AGENT_DIR", dir)
-	p := &place{t: t}
+	p := &place{t: t, agents: t.TempDir()}
 	p.run, err = rundir.Create(t.TempDir(), "bench", time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +154,7 @@ func placeWith(t testing.TB, workers int, brokers []rundir.Node) *place {
 		rig.Hosts = append(rig.Hosts, rundir.Host{Name: "w" + strconv.Itoa(i+1), Roles: []rundir.Role{rundir.Worker}, Kernel: boot})
 	}
 	for _, h := range rig.Hosts {
-		rig.Prepared.Hosts = append(rig.Prepared.Hosts, rundir.PreparedHost{Name: h.Name, Dir: t.TempDir(), Agent: filepath.Join(dir, "krig-agent")})
+		rig.Prepared.Hosts = append(rig.Prepared.Hosts, rundir.PreparedHost{Name: h.Name, Dir: t.TempDir(), Agent: p.agent(dir, h.Name)})
 	}
 	fleet := remote.NewFleet(p.run.Dir)
 	t.Cleanup(func() { fleet.Close() })
@@ -119,6 +169,19 @@ func placeWith(t testing.TB, workers int, brokers []rundir.Node) *place {
 		}
 	})
 	return p
+}
+
+// agent gives a host a name of its own for the agent's program, so that its
+// process can be found.
+func (p *place) agent(dir, host string) string {
+	path := filepath.Join(p.agents, host, "krig-agent")
+	if err := os.Mkdir(filepath.Dir(path), 0o755); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Join(dir, "krig-agent"), path); err != nil {
+		p.t.Fatal(err)
+	}
+	return path
 }
 
 // cell is a cell without collectors, changed by change.

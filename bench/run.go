@@ -48,7 +48,7 @@ func (s *Session) Prime(ctx context.Context, cl *rundir.Cluster, c *experiment.C
 		err = rerr
 	}
 	if err == nil {
-		s.settle(ctx, cl, t)
+		s.settle(ctx, cl, t, settleLimit)
 	}
 	if err = errors.Join(err, t.close()); err != nil {
 		return fmt.Errorf("priming: %w", err)
@@ -139,7 +139,11 @@ func (r *repeat) measure(ctx context.Context) error {
 		r.warn(rerr.Error())
 	}
 	if err == nil && ctx.Err() == nil {
-		r.out.Settle = s.settle(ctx, a.Cluster, t)
+		limit := settleLimit
+		if r.out.Status != result.Valid {
+			limit = settleShort
+		}
+		r.out.Settle = s.settle(ctx, a.Cluster, t, limit)
 	}
 	return err
 }

@@ -19,6 +19,7 @@ import (
 
 const (
 	settleLimit = 90 * time.Second
+	settleShort = 10 * time.Second // of a cluster that is broken and will be mended
 	settleLook  = 250 * time.Millisecond
 	// unthrottled is the rate that a disk is taken to have when nothing is known of it, B/s.
 	unthrottled = 100e6
@@ -27,9 +28,9 @@ const (
 // settle waits until nothing of a load is left to do on the brokers, so that
 // the next one does not pay for it. What is not quiet at the limit is
 // recorded, not an error.
-func (s *Session) settle(ctx context.Context, cl *rundir.Cluster, t *topics) result.Settle {
+func (s *Session) settle(ctx context.Context, cl *rundir.Cluster, t *topics, limit time.Duration) result.Settle {
 	started := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, settleLimit)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	s.run.Report(rundir.Event{Stage: "settle", Message: "waiting until topics are gone and disks are quiet"})
 	steps := []func(context.Context) (string, error){
