@@ -252,7 +252,7 @@ type relatives struct {
 
 func (r relatives) all() []int { return []int{r.Leader, r.Child, r.Stubborn, r.Daemon} }
 
-func family(t *testing.T, ctx context.Context, s *started) (r relatives, end <-chan error) {
+func family(ctx context.Context, t *testing.T, s *started) (r relatives, end <-chan error) {
 	t.Helper()
 	got := make(chan string, 4)
 	ended := make(chan error, 1)
@@ -318,7 +318,7 @@ func TestLease(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			s := startAgent(t)
-			r, ended := family(t, t.Context(), s)
+			r, ended := family(t.Context(), t, s)
 			process := <-s.process
 			tc.end(t, s, process)
 			if err := <-ended; err == nil {
@@ -333,7 +333,7 @@ func TestCancelEndsTheGroup(t *testing.T) {
 	errStop := errors.New("stopped by the test")
 	s := startAgent(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
-	r, ended := family(t, ctx, s)
+	r, ended := family(ctx, t, s)
 	cancel(errStop)
 	if err := <-ended; !errors.Is(err, errStop) {
 		t.Errorf("it ended with %v", err)

@@ -76,7 +76,7 @@ func (c *child) wait(ctx context.Context, first syscall.Signal, grace time.Durat
 }
 
 func (c *child) end(first syscall.Signal, grace time.Duration) {
-	c.signal(first) // an error leaves SIGKILL, whose error counts
+	_ = c.signal(first) // an error leaves SIGKILL, whose error counts
 	select {
 	case <-c.exited:
 	case <-time.After(grace):

@@ -143,13 +143,20 @@ func (p *printer) close() {
 // that left it may hold the pipes still, and is not waited for.
 func (p *printer) finish() {
 	for _, f := range p.ours {
-		f.SetReadDeadline(time.Now()) // pipes have deadlines
+		expire(f, 0)
 	}
 	p.readers.Wait()
 	p.close()
 }
 
-// read sends lines until the end, or until the deadline has come and the pipe is empty.
+// expire ends a pipe's reads. Where that cannot be, closing it does.
+func expire(f *os.File, in time.Duration) {
+	if err := f.SetReadDeadline(time.Now().Add(in)); err != nil {
+		f.Close()
+	}
+}
+
+// read sends lines until the end, or until it is to finish and the pipe is empty.
 func (p *printer) read(from *os.File, stderr bool) {
 	var held []byte
 	buf := make([]byte, 64<<10)
@@ -161,14 +168,14 @@ func (p *printer) read(from *os.File, stderr bool) {
 		texts, held = split(append(held, buf[:n]...), err != nil && !late)
 		p.send(texts, at, stderr)
 		switch {
-		case late && rest == pipeMost:
-			rest-- // what the pipe holds comes at once
-			from.SetReadDeadline(time.Now().Add(drainWait))
+		case late && rest == pipeMost: // to finish: what the pipe holds comes at once
+			rest--
+			expire(from, drainWait)
 		case err != nil:
 			rest = 0
 		case rest < pipeMost:
 			rest -= n
-			from.SetReadDeadline(time.Now().Add(drainWait))
+			expire(from, drainWait)
 		}
 	}
 	texts, _ := split(held, true)

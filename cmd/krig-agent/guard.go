@@ -45,7 +45,7 @@ func startGuard() (stop func(), err error) {
 	}
 	return func() {
 		in.Close()
-		cmd.Wait() // bounded by guardLimit; its work is done either way
+		_ = cmd.Wait() // bounded by guardLimit; nothing is left to do about its error
 	}, nil
 }
 
@@ -64,15 +64,18 @@ func guard(in io.Reader) error {
 // endMarked kills every process with the mark, but this one, until there is none.
 func endMarked(mark string, limit time.Duration) error {
 	entry := []byte(markName + "=" + mark)
-	for deadline := time.Now().Add(limit); ; time.Sleep(10 * time.Millisecond) {
+	deadline := time.After(limit)
+	for {
 		left := marked(entry)
 		if len(left) == 0 {
 			return nil
 		}
 		for _, pid := range left {
-			syscall.Kill(pid, syscall.SIGKILL) // one that is gone meanwhile is what is wanted
+			_ = syscall.Kill(pid, syscall.SIGKILL) // one that is gone meanwhile is what is wanted
 		}
-		if time.Now().After(deadline) {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-deadline:
 			return fmt.Errorf("processes %v do not end", left)
 		}
 	}

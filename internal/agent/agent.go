@@ -46,7 +46,7 @@ func (e *Error) Error() string { return e.Verb + ": " + e.Reason }
 
 // build is set when krig and krig-agent are linked, to the same name for both:
 // -ldflags "-X krig/internal/agent.build=NAME".
-var build string
+var build string //nolint:gochecknoglobals // the linker knows no other place
 
 // unknownBuild is the name of a program that does not know its source.
 const unknownBuild = "unknown"

@@ -66,7 +66,7 @@ func (c *Client) read(r *bufio.Reader) {
 	for {
 		f, err := readFrame(r)
 		if err != nil {
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				err = errors.New("krig-agent has ended")
 			}
 			c.fail(err)
@@ -80,7 +80,7 @@ func (c *Client) read(r *bufio.Reader) {
 func greet(r *bufio.Reader) error {
 	line, err := r.ReadSlice('\n')
 	if len(line) == 0 {
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			err = errors.New("it ended without a word")
 		}
 		return fmt.Errorf("%w: %w", ErrGreeting, err)
@@ -182,7 +182,7 @@ func (c *Client) Call(ctx context.Context, verb string, args any) (*Call, error)
 		c.mu.Unlock()
 		return nil, fmt.Errorf("%s: %w", verb, err)
 	}
-	call.unwatch = context.AfterFunc(ctx, func() { call.Cancel() }) // an error of it is Next's too
+	call.unwatch = context.AfterFunc(ctx, func() { _ = call.Cancel() }) // its error is Next's too
 	return call, nil
 }
 
@@ -271,7 +271,7 @@ func (c *Call) Next(ctx context.Context) (Message, error) {
 	}
 	c.mu.Unlock()
 	if give > 0 {
-		c.client.send(frame{Call: c.id, Op: opCredit, Credit: give}) // fails only when the call does
+		_ = c.client.send(frame{Call: c.id, Op: opCredit, Credit: give}) // fails only when the call does
 	}
 	return m, nil
 }

@@ -41,7 +41,7 @@ var errCanceled = fmt.Errorf("cancelled by krig: %w", context.Canceled)
 type server struct {
 	verbs map[string]Verb
 	out   *writer
-	lease context.Context
+	gone  <-chan struct{} // closed when the lease has ended
 	wg    sync.WaitGroup
 
 	mu       sync.Mutex
@@ -56,9 +56,9 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, verbs map[string]Ve
 		return fmt.Errorf("greeting: %w", err)
 	}
 	lease, end := context.WithCancelCause(context.WithoutCancel(ctx))
-	s := &server{verbs: verbs, out: newWriter(out), lease: lease, sessions: map[uint64]*Session{}}
+	s := &server{verbs: verbs, out: newWriter(out), gone: lease.Done(), sessions: map[uint64]*Session{}}
 	read := make(chan error, 1)
-	go func() { read <- s.read(bufio.NewReaderSize(in, 64<<10)) }()
+	go func() { read <- s.read(lease, bufio.NewReaderSize(in, 64<<10)) }()
 	var err error
 	select {
 	case err = <-read:
@@ -80,19 +80,19 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, verbs map[string]Ve
 	return err
 }
 
-func (s *server) read(r *bufio.Reader) error {
+func (s *server) read(lease context.Context, r *bufio.Reader) error {
 	for {
 		f, err := readFrame(r)
 		if err != nil {
 			return err
 		}
-		s.handle(f)
+		s.handle(lease, f)
 	}
 }
 
-func (s *server) handle(f frame) {
+func (s *server) handle(lease context.Context, f frame) {
 	if f.Op == opCall {
-		s.begin(f)
+		s.begin(lease, f)
 		return
 	}
 	s.mu.Lock()
@@ -112,8 +112,8 @@ func (s *server) handle(f frame) {
 }
 
 // begin starts a verb.
-func (s *server) begin(f frame) {
-	ctx, cancel := context.WithCancelCause(s.lease)
+func (s *server) begin(lease context.Context, f frame) {
+	ctx, cancel := context.WithCancelCause(lease)
 	session := &Session{Args: f.Body, id: f.Call, server: s, queue: newQueue(), credits: newCredits(), cancel: cancel}
 	s.mu.Lock()
 	_, twice := s.sessions[f.Call]
@@ -136,7 +136,7 @@ func (s *server) begin(f frame) {
 		if err != nil {
 			end.Error = err.Error()
 		}
-		s.send(end) // krig is gone when it fails
+		_ = s.send(end) // krig is gone when it fails
 	})
 }
 
@@ -145,7 +145,7 @@ func (s *server) send(f frame) error {
 	if err != nil {
 		return err
 	}
-	return s.out.send(bytes, s.lease.Done())
+	return s.out.send(bytes, s.gone)
 }
 
 func (s *server) run(ctx context.Context, name string, session *Session) error {
@@ -164,11 +164,10 @@ func (s *Session) Emit(kind string, body any) error {
 	if err != nil {
 		return err
 	}
-	lease := s.server.lease.Done()
-	if !s.credits.take(price, lease) {
+	if !s.credits.take(price, s.server.gone) {
 		return ErrLease
 	}
-	if err := s.server.out.send(bytes, lease); err != nil {
+	if err := s.server.out.send(bytes, s.server.gone); err != nil {
 		return fmt.Errorf("%w: %w", ErrLease, err)
 	}
 	return nil

@@ -30,11 +30,11 @@ func newTunnel(far net.Conn, addr string) *tunnel {
 	near, inner := net.Pipe()
 	t := &tunnel{Conn: near, far: far, addr: tunnelAddr(addr)}
 	t.wg.Go(func() {
-		io.Copy(inner, far) // an error of either shows as the end of both
+		_, _ = io.Copy(inner, far) // an error of either shows as the end of both
 		inner.Close()
 	})
 	t.wg.Go(func() {
-		io.Copy(far, inner)
+		_, _ = io.Copy(far, inner)
 		far.Close()
 	})
 	return t

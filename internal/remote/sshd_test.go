@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -88,14 +89,14 @@ func writeKeys(t testing.TB, dir string) (hostKey string) {
 }
 
 func (s *sshServer) configure(t testing.TB, lines []string) {
-	config := append(lines, // the first mention of a keyword counts
+	config := slices.Concat(lines, []string{ // the first mention of a keyword counts
 		fmt.Sprintf("ListenAddress 127.0.0.1:%d", s.host.SSH.Port),
-		"HostKey "+filepath.Join(s.dir, "host"),
-		"AuthorizedKeysFile "+filepath.Join(s.dir, "authorized_keys"),
+		"HostKey " + filepath.Join(s.dir, "host"),
+		"AuthorizedKeysFile " + filepath.Join(s.dir, "authorized_keys"),
 		"StrictModes no", // the folder of a test lies below one that everybody may write
 		"PidFile none", "UsePAM no", "PermitRootLogin yes",
 		"Subsystem sftp internal-sftp",
-	)
+	})
 	path := filepath.Join(s.dir, "sshd_config")
 	if err := os.WriteFile(path, []byte(strings.Join(config, "\n")+"\n"), 0o600); err != nil {
 		t.Fatal(err)

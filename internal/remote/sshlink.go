@@ -85,7 +85,7 @@ func (l *sshLink) keepAlive(every time.Duration) {
 		answered := make(chan struct{})
 		go func() {
 			// A refusal is an answer too; an error ends the connection by itself.
-			l.client.SendRequest("keepalive@openssh.com", true, nil)
+			_, _, _ = l.client.SendRequest("keepalive@openssh.com", true, nil)
 			close(answered)
 		}()
 		select {

@@ -178,7 +178,7 @@ func (c *Conn) missing(ctx context.Context, s store, parcels []*parcel) ([]*parc
 		if !same[i] {
 			return nil
 		}
-		if err := p.read(ctx, io.Discard); err != nil {
+		if err := p.digest(ctx); err != nil {
 			return err
 		}
 		same[i] = sums[p.to] == p.sum
@@ -209,7 +209,7 @@ func (c *Conn) send(ctx context.Context, s store, parcels []*parcel) (err error)
 	defer func() {
 		if err != nil {
 			for _, t := range temps {
-				s.remove(t) // those that were renamed are gone, others may never have been made
+				_ = s.remove(t) // those that were renamed are gone, others may never have been made
 			}
 		}
 	}()
@@ -262,22 +262,22 @@ func (p *parcel) copyTo(ctx context.Context, s store) error {
 	}
 	defer in.Close()
 	hash := sha256.New()
-	if err := s.create(p.temp, p.mode, io.TeeReader(&ctxReader{ctx, in}, hash)); err != nil {
+	if err := s.create(p.temp, p.mode, io.TeeReader(whileAlive(ctx, in.Read), hash)); err != nil {
 		return err
 	}
 	p.sum = hex.EncodeToString(hash.Sum(nil))
 	return nil
 }
 
-// read reads a parcel's content for its checksum.
-func (p *parcel) read(ctx context.Context, w io.Writer) error {
+// digest reads a parcel's content for its checksum alone.
+func (p *parcel) digest(ctx context.Context) error {
 	in, err := p.open()
 	if err != nil {
 		return err
 	}
 	defer in.Close()
 	hash := sha256.New()
-	if _, err := io.Copy(io.MultiWriter(w, hash), &ctxReader{ctx, in}); err != nil {
+	if _, err := io.Copy(hash, whileAlive(ctx, in.Read)); err != nil {
 		return err
 	}
 	p.sum = hex.EncodeToString(hash.Sum(nil))
@@ -336,104 +336,18 @@ func parseSums(text string) (map[string]string, error) {
 	return sums, nil
 }
 
-// Get copies a file from the host and checks it: as much of it as there was at
-// the beginning, so that a log may grow meanwhile. The local file appears, synced to disk, only
-// when it is complete; directories on the way are made.
-func (c *Conn) Get(ctx context.Context, path, local string) error {
-	err := c.withStore(ctx, func(ctx context.Context, s store) error { return c.get(ctx, s, path, local) })
-	if err != nil {
-		return c.errorf("getting "+path, err)
-	}
-	return nil
-}
+// ioFunc is a Reader or a Writer made of one function.
+type ioFunc func([]byte) (int, error)
 
-func (c *Conn) get(ctx context.Context, s store, path, local string) error {
-	info, err := s.stat(path)
-	if err != nil {
-		return err
-	}
-	if !info.Mode().IsRegular() {
-		return errors.New("it is not a file")
-	}
-	if err := os.MkdirAll(filepath.Dir(local), 0o755); err != nil {
-		return err
-	}
-	temp, err := os.CreateTemp(filepath.Dir(local), ".krig-new-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(temp.Name()) // gone when it was renamed
-	defer temp.Close()
-	hash := sha256.New()
-	if err := s.fetch(path, info.Size(), &ctxWriter{ctx, io.MultiWriter(temp, hash)}); err != nil {
-		return err
-	}
-	if err := c.checkHead(ctx, path, info.Size(), hex.EncodeToString(hash.Sum(nil))); err != nil {
-		return err
-	}
-	return settle(temp, info.Mode().Perm(), local)
-}
+func (f ioFunc) Read(p []byte) (int, error)  { return f(p) }
+func (f ioFunc) Write(p []byte) (int, error) { return f(p) }
 
-// checkHead compares the checksum of a file's first bytes.
-func (c *Conn) checkHead(ctx context.Context, path string, size int64, want string) error {
-	var out bytes.Buffer
-	err := c.run(ctx, Cmd{
-		Argv:   []string{"sh", "-c", `head -c "$1" <"$2" | sha256sum`, "sh", fmt.Sprint(size), path},
-		Stdout: &out,
-	})
-	if err != nil {
-		return fmt.Errorf("checking: %w", err)
+// whileAlive does io until ctx ends.
+func whileAlive(ctx context.Context, io func([]byte) (int, error)) ioFunc {
+	return func(p []byte) (int, error) {
+		if ctx.Err() != nil {
+			return 0, context.Cause(ctx)
+		}
+		return io(p)
 	}
-	if got, _, _ := strings.Cut(out.String(), " "); got != want {
-		return fmt.Errorf("it changed while it was copied (SHA-256 %s there, %s here)", got, want)
-	}
-	return nil
-}
-
-// settle gives a complete file its name, on disk before that is seen.
-func settle(temp *os.File, mode fs.FileMode, local string) error {
-	if err := temp.Chmod(mode); err != nil {
-		return err
-	}
-	if err := temp.Sync(); err != nil {
-		return err
-	}
-	if err := temp.Close(); err != nil {
-		return err
-	}
-	if err := os.Rename(temp.Name(), local); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(local))
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return dir.Sync()
-}
-
-// ctxReader ends when its context does.
-type ctxReader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (r *ctxReader) Read(p []byte) (int, error) {
-	if r.ctx.Err() != nil {
-		return 0, context.Cause(r.ctx)
-	}
-	return r.r.Read(p)
-}
-
-// ctxWriter ends when its context does.
-type ctxWriter struct {
-	ctx context.Context
-	w   io.Writer
-}
-
-func (w *ctxWriter) Write(p []byte) (int, error) {
-	if w.ctx.Err() != nil {
-		return 0, context.Cause(w.ctx)
-	}
-	return w.w.Write(p)
 }
