@@ -86,6 +86,40 @@ func TestDeadlines(t *testing.T) {
 	})
 }
 
+// A connection whose other side reads nothing can be closed all the same.
+func TestCloseOfFullConnection(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	overBoth(t, func(t *testing.T, c *Conn) {
+		conn, err := c.DialContext(limited(t, 20*time.Second), "tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		far, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer far.Close()
+		full := make(chan error, 1)
+		go func() {
+			_, err := conn.Write(make([]byte, 64<<20)) // more than all windows and buffers
+			full <- err
+		}()
+		time.Sleep(time.Second)
+		begun := time.Now()
+		conn.Close()
+		if err := <-full; err == nil {
+			t.Error("everything was written, and nobody read it")
+		}
+		if took := time.Since(begun); took > 5*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
 func TestConnectionEnds(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -143,4 +177,12 @@ func TestDialContextFails(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+}
+
+func TestHostThatForwardsNothing(t *testing.T) {
+	c := dialTest(t, startSSHD(t, "AllowTcpForwarding no"))
+	_, err := c.DialContext(limited(t, 20*time.Second), "tcp", "127.0.0.1:1")
+	if err == nil || !strings.Contains(err.Error(), "its sshd forwards no connections (AllowTcpForwarding)") {
+		t.Errorf("got %v", err)
+	}
 }
