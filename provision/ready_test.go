@@ -105,7 +105,7 @@ func TestReadyLimit(t *testing.T) {
 		p    *rundir.Prepared
 		want time.Duration
 	}{
-		{at(), 2 * time.Minute}, {at(0.04), 2 * time.Minute}, {at(0.04, 0.3), 6 * time.Minute}, {at(25), 20 * time.Minute},
+		{at(), 3 * time.Minute}, {at(0.04), 3 * time.Minute}, {at(0.04, 0.3), 9 * time.Minute}, {at(25), 30 * time.Minute},
 	} {
 		if got := readyLimit(tt.p); got.Round(time.Second) != tt.want {
 			t.Errorf("readyLimit(%v) = %v, want %v", tt.p.Hosts, got, tt.want)

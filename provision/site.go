@@ -63,7 +63,7 @@ func (s *site) bring(ctx context.Context, p *rundir.Prepared) error {
 	})
 }
 
-// readyLimit is how long a cluster may take to start: two minutes on a machine
+// readyLimit is how long a cluster may take to start: three minutes on a machine
 // that starts a bare JVM in a tenth of a second, more on slower ones. It is
 // well above one session time-out (9 s), after which alone an old registration ends.
 func readyLimit(p *rundir.Prepared) time.Duration {
@@ -71,7 +71,7 @@ func readyLimit(p *rundir.Prepared) time.Duration {
 	for _, h := range p.Hosts {
 		slowest = max(slowest, h.Facts.JVMStart)
 	}
-	return time.Duration(min(max(slowest/0.1, 1), 10) * float64(2*time.Minute))
+	return time.Duration(min(max(slowest/0.1, 1), 10) * float64(3*time.Minute))
 }
 
 // say reports a line of progress.

@@ -67,13 +67,15 @@ func dialer(f *remote.Fleet, cl *rundir.Cluster) func(ctx context.Context, netwo
 		defer cancel()
 		var lost error
 		for _, host := range through(cl, addr) {
-			conn, err := f.Conn(ctx, host)
-			if err != nil {
-				lost = errors.Join(lost, err)
-				continue
+			c, err := f.Conn(ctx, host)
+			var conn net.Conn
+			if err == nil {
+				conn, err = c.DialContext(ctx, network, addr)
+				if !errors.Is(err, remote.ErrLost) {
+					return conn, err // where the host answers and the broker does not, no other host would do better
+				}
 			}
-			// A host that answers and a broker that does not: no other host would do better.
-			return conn.DialContext(ctx, network, addr)
+			lost = errors.Join(lost, err)
 		}
 		return nil, fmt.Errorf("connecting to %s: no host of the cluster can be reached: %w", addr, lost)
 	}
