@@ -23,26 +23,30 @@ type hostRead struct {
 
 // hostMeasures are the measures of a host in the steady phase, with what each
 // is over that time, and why it is not known where no file carries it.
-var hostMeasures = []struct {
+func hostMeasures() []hostMeasure {
+	return []hostMeasure{
+		{"cpu.busy", result.Ratio, false, "no sample of its processors"},
+		{"memory.available", result.Bytes, true, "no sample of its memory"},
+		{"disk.busy", result.Ratio, false, "no disk of its own was watched"},
+		{"disk.read", result.BytesPerSecond, false, "no disk of its own was watched"},
+		{"disk.write", result.BytesPerSecond, false, "no disk of its own was watched"},
+		{"disk.free", result.Bytes, true, "no data directory was watched"},
+		{"network.receive", result.BytesPerSecond, false, "sar was not collected"},
+		{"network.transmit", result.BytesPerSecond, false, "sar was not collected"},
+		{"network.errors", "errors/s", false, "sar was not collected"},
+	}
+}
+
+type hostMeasure struct {
 	name, unit string
 	lowest     bool // the lowest value; else the mean
 	missing    string
-}{
-	{"cpu.busy", result.Ratio, false, "no sample of its processors"},
-	{"memory.available", result.Bytes, true, "no sample of its memory"},
-	{"disk.busy", result.Ratio, false, "no disk of its own was watched"},
-	{"disk.read", result.BytesPerSecond, false, "no disk of its own was watched"},
-	{"disk.write", result.BytesPerSecond, false, "no disk of its own was watched"},
-	{"disk.free", result.Bytes, true, "no data directory was watched"},
-	{"network.receive", result.BytesPerSecond, false, "sar was not collected"},
-	{"network.transmit", result.BytesPerSecond, false, "sar was not collected"},
-	{"network.errors", "errors/s", false, "sar was not collected"},
 }
 
 // measure sets a host's measures over the steady phase.
 func (r *hostRead) measure(into result.Measures, steady result.Phase, known bool) {
 	start, end := unix(steady.Start), unix(steady.End)
-	for _, m := range hostMeasures {
+	for _, m := range hostMeasures() {
 		s := r.find(m.name)
 		value, ok := 0.0, false
 		switch {
@@ -93,18 +97,16 @@ func (c *collection) readHost(w *watched) *hostRead {
 	if files != nil {
 		expect = files.Expect
 	}
-	own := r.files(w, "own", ".jsonl", true, expect, func(f io.Reader, _ bool) (*hoststat.Reading, error) {
+	own := r.files(w, "own", ".jsonl", true, expect, func(f io.Reader) (*hoststat.Reading, error) {
 		return hoststat.ReadOwn(f, w.host.CPUs)
 	})
-	sar := r.files(w, "sar", ".json", w.asked.Sar, expect, func(f io.Reader, _ bool) (*hoststat.Reading, error) {
+	sar := r.files(w, "sar", ".json", w.asked.Sar, expect, func(f io.Reader) (*hoststat.Reading, error) {
 		return hoststat.ReadSar(f, hoststat.SarOptions{LinkRate: w.host.LinkRate})
 	})
-	disks := r.files(w, "iostat", ".json", w.asked.Iostat, expect, func(f io.Reader, _ bool) (*hoststat.Reading, error) {
+	disks := r.files(w, "iostat", ".json", w.asked.Iostat, expect, func(f io.Reader) (*hoststat.Reading, error) {
 		return hoststat.ReadIostat(f, hoststat.IostatOptions{SinceBoot: true, Interval: time.Duration(w.asked.Interval) * time.Second})
 	})
-	processes := r.files(w, "pidstat", ".txt", w.asked.Pidstat, 0, func(f io.Reader, _ bool) (*hoststat.Reading, error) {
-		return hoststat.ReadPidstat(f)
-	})
+	processes := r.files(w, "pidstat", ".txt", w.asked.Pidstat, 0, hoststat.ReadPidstat)
 	r.series = append(r.series, own...)
 	r.machine(w, sar)
 	r.network(w, sar)
@@ -128,7 +130,7 @@ func (c *collection) align(host string, all []*hoststat.Series) {
 
 // files reads the files that one tool wrote at its starts and joins their
 // series. What is missing or short goes to lost.
-func (r *hostRead) files(w *watched, tool, ext string, wanted bool, expect int, read func(io.Reader, bool) (*hoststat.Reading, error)) []*hoststat.Series {
+func (r *hostRead) files(w *watched, tool, ext string, wanted bool, expect int, read func(io.Reader) (*hoststat.Reading, error)) []*hoststat.Series {
 	if !wanted {
 		return nil
 	}
@@ -159,13 +161,13 @@ func (r *hostRead) files(w *watched, tool, ext string, wanted bool, expect int, 
 	return joined
 }
 
-func readFile(path string, read func(io.Reader, bool) (*hoststat.Reading, error)) (*hoststat.Reading, error) {
+func readFile(path string, read func(io.Reader) (*hoststat.Reading, error)) (*hoststat.Reading, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return read(f, true)
+	return read(f)
 }
 
 // join appends later series to those of the same measure and device.
@@ -223,8 +225,8 @@ func hardware(name string) bool {
 	return name != ""
 }
 
-// disk sums the host's own disks. On this machine those are its real ones: the
-// lab's loop devices write to them.
+// disk sums the host's own disks. Where none were named, as on this machine,
+// those are its real ones: a lab's loop devices write to them.
 func (r *hostRead) disk(w *watched, all []*hoststat.Series, files *hoststat.Files) {
 	own := map[string]bool{}
 	if files != nil {
@@ -238,7 +240,7 @@ func (r *hostRead) disk(w *watched, all []*hoststat.Series, files *hoststat.File
 	with := func(measure string, f func(a, b float64) float64) {
 		var parts []*hoststat.Series
 		for _, s := range all {
-			if s.Measure == measure && (own[s.Of] || w.name == machine && realDisk(s.Of)) {
+			if s.Measure == measure && (own[s.Of] || len(own) == 0 && !w.host.Shared && realDisk(s.Of)) {
 				parts = append(parts, s)
 			}
 		}

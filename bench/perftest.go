@@ -81,7 +81,7 @@ func (r *perftestRun) failed(ctx context.Context, err error) (*loaded, error) {
 // install puts the tools' logging and settings on every worker.
 func (r *perftestRun) install(ctx context.Context) error {
 	files := map[string]string{}
-	for name, text := range toolLogging {
+	for name, text := range toolLogging() {
 		files[name] = text
 	}
 	_, file := splitConfig(r.l.Cell.Bench.Producer)

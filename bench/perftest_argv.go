@@ -61,13 +61,15 @@ const (
 	log4jNew = "log4j2.properties"
 )
 
-var toolLogging = map[string]string{
-	log4jOld: "log4j.rootLogger=WARN, err\n" +
-		"log4j.appender.err=org.apache.log4j.ConsoleAppender\nlog4j.appender.err.Target=System.err\n" +
-		"log4j.appender.err.layout=org.apache.log4j.PatternLayout\nlog4j.appender.err.layout.ConversionPattern=%p %m (%c)%n\n",
-	log4jNew: "status = error\nappender.err.type = Console\nappender.err.name = err\nappender.err.target = SYSTEM_ERR\n" +
-		"appender.err.layout.type = PatternLayout\nappender.err.layout.pattern = %p %m (%c)%n\n" +
-		"rootLogger.level = warn\nrootLogger.appenderRef.err.ref = err\n",
+func toolLogging() map[string]string {
+	return map[string]string{
+		log4jOld: "log4j.rootLogger=WARN, err\n" +
+			"log4j.appender.err=org.apache.log4j.ConsoleAppender\nlog4j.appender.err.Target=System.err\n" +
+			"log4j.appender.err.layout=org.apache.log4j.PatternLayout\nlog4j.appender.err.layout.ConversionPattern=%p %m (%c)%n\n",
+		log4jNew: "status = error\nappender.err.type = Console\nappender.err.name = err\nappender.err.target = SYSTEM_ERR\n" +
+			"appender.err.layout.type = PatternLayout\nappender.err.layout.pattern = %p %m (%c)%n\n" +
+			"rootLogger.level = warn\nrootLogger.appenderRef.err.ref = err\n",
+	}
 }
 
 // producerSpec is one run of the producer tool.
@@ -160,9 +162,8 @@ type consumerSpec struct {
 
 // consumerOptions are consumer settings that the tool overwrites with options
 // of its own.
-var consumerOptions = map[string]string{
-	"max.partition.fetch.bytes": "--fetch-size",
-	"receive.buffer.bytes":      "--socket-buffer-size",
+func consumerOptions() map[string]string {
+	return map[string]string{"max.partition.fetch.bytes": "--fetch-size", "receive.buffer.bytes": "--socket-buffer-size"}
 }
 
 // consumer is the class and arguments of a run of the consumer tool.
@@ -176,9 +177,10 @@ func (v toolVersion) consumer(s consumerSpec) (class string, args []string) {
 	}
 	args = []string{"--bootstrap-server", strings.Join(s.bootstrap, ","), "--topic", s.topic, "--group", s.group,
 		records, strconv.FormatInt(s.records, 10), "--timeout", strconv.FormatInt(s.timeout.Milliseconds(), 10)}
-	for _, key := range slices.Sorted(maps.Keys(consumerOptions)) {
+	options := consumerOptions()
+	for _, key := range slices.Sorted(maps.Keys(options)) {
 		if value, ok := s.config[key]; ok {
-			args = append(args, consumerOptions[key], value)
+			args = append(args, options[key], value)
 		}
 	}
 	if s.configFile != "" {

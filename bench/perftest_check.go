@@ -2,7 +2,9 @@ package bench
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,15 +12,17 @@ import (
 )
 
 // toolSettings are settings that the tools make themselves, whatever else is said.
-var toolSettings = map[string]string{
-	"bootstrap.servers":  "krig knows the brokers",
-	"key.serializer":     "the producer tool sets it",
-	"value.serializer":   "the producer tool sets it",
-	"key.deserializer":   "the consumer tool sets it",
-	"value.deserializer": "the consumer tool sets it",
-	"group.id":           "krig names the groups: one a topic",
-	"auto.offset.reset":  "the consumer tool sets it, and krig commits where each group begins",
-	"check.crcs":         "the consumer tool turns it off",
+func toolSettings() map[string]string {
+	return map[string]string{
+		"bootstrap.servers":  "krig knows the brokers",
+		"key.serializer":     "the producer tool sets it",
+		"value.serializer":   "the producer tool sets it",
+		"key.deserializer":   "the consumer tool sets it",
+		"value.deserializer": "the consumer tool sets it",
+		"group.id":           "krig names the groups: one a topic",
+		"auto.offset.reset":  "the consumer tool sets it, and krig commits where each group begins",
+		"check.crcs":         "the consumer tool turns it off",
+	}
 }
 
 // checkPerftest tells what Kafka's own tools cannot do.
@@ -63,12 +67,13 @@ func checkRate(rate float64, producers int64, v toolVersion, add func(key, expec
 }
 
 func checkSettings(path string, config map[string]string, add func(key, expected, reason string, args ...any)) {
-	for key, value := range config {
-		why, taken := toolSettings[key]
+	settings := toolSettings()
+	for _, key := range slices.Sorted(maps.Keys(config)) {
+		why, taken := settings[key]
 		if taken && !(strings.HasSuffix(path, "producer") && key == "group.id") {
 			add(path+"."+key, "", "%s", why)
 		}
-		if strings.ContainsAny(value, "\x00") {
+		if strings.Contains(config[key], "\x00") {
 			add(path+"."+key, "text", "it holds a zero byte")
 		}
 	}

@@ -163,15 +163,9 @@ func (m *perftestMeasured) unknownRate(what, suffix, why string) {
 	m.out.measures.SetUnknown(what+".throughput"+suffix, result.BytesPerSecond, why)
 }
 
-// percentiles are the tool's, by measure.
-var percentiles = []struct {
-	name string
-	of   func(*perftool.Total) *float64
-}{
-	{"p50", func(t *perftool.Total) *float64 { return t.P50 }},
-	{"p95", func(t *perftool.Total) *float64 { return t.P95 }},
-	{"p99", func(t *perftool.Total) *float64 { return t.P99 }},
-	{"p999", func(t *perftool.Total) *float64 { return t.P999 }},
+// percentileOf is a total's percentile by the name that its measure ends in.
+func percentileOf(t *perftool.Total, name string) *float64 {
+	return map[string]*float64{"p50": t.P50, "p95": t.P95, "p99": t.P99, "p999": t.P999}[name]
 }
 
 // latencies merge what can be merged: the highest is the highest, the mean is
@@ -204,22 +198,23 @@ func (m *perftestMeasured) latencies() {
 	}
 	ms.Set(name+"mean", sum/weight, result.Seconds)
 	ms.Set(name+"max", highest, result.Seconds)
-	for _, q := range percentiles {
-		m.percentile(name+q.name, q.of, totals)
+	for _, q := range []string{"p50", "p95", "p99", "p999"} {
+		m.percentile(name, q, totals)
 	}
 	if m.r.l.Cell.Bench.Rate.Max {
 		m.out.marks = append(m.out.marks, result.AtSaturation)
 	}
 }
 
-func (m *perftestMeasured) percentile(name string, of func(*perftool.Total) *float64, totals []*perftool.Total) {
+func (m *perftestMeasured) percentile(name, q string, totals []*perftool.Total) {
 	var values []float64
 	for _, t := range totals {
-		if v := of(t); v != nil {
+		if v := percentileOf(t, q); v != nil {
 			values = append(values, *v)
 		}
 	}
 	ms := m.out.measures
+	name += q
 	switch {
 	case len(values) == 0:
 		ms.SetUnknown(name, result.Seconds, "the tool measured none")

@@ -8,8 +8,8 @@
 package hoststat
 
 import (
+	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"time"
@@ -39,7 +39,7 @@ type Reading struct {
 }
 
 // ErrNoSamples says that a file holds no sample at all.
-var ErrNoSamples = fmt.Errorf("no samples")
+var ErrNoSamples = errors.New("no samples")
 
 // table gathers values by measure.
 type table struct {
@@ -202,7 +202,7 @@ func finish(t *table, r *Reading, cut bool, err error) (*Reading, error) {
 	if cut {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("cut, %d samples", r.Samples))
 	}
-	if err != nil && r.Samples > 0 && err != io.EOF {
+	if err != nil && r.Samples > 0 {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("unreadable after %d samples: %v", r.Samples, err))
 		r.Cut, err = true, nil
 	}

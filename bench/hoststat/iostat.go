@@ -38,8 +38,6 @@ func ReadIostat(r io.Reader, opt IostatOptions) (*Reading, error) {
 	return finish(t, out, cut, err)
 }
 
-var iostatStamps = []string{"2006-01-02T15:04:05-0700", "01/02/06 15:04:05", "01/02/2006 15:04:05", "01/02/06 03:04:05 PM", "01/02/2006 03:04:05 PM", "2006-01-02 15:04:05"}
-
 // iostatTime is a sample's end and length. Stamps are whole seconds, so that a
 // length by two of them may be off by one: the asked interval is taken while
 // they agree with it.
@@ -49,7 +47,10 @@ func iostatTime(t *table, n node, opt IostatOptions, reports int, last float64) 
 	if stamp == "" {
 		return seconds(opt.Start) + float64(reports)*length, length, true
 	}
-	for _, form := range iostatStamps {
+	for _, form := range []string{ // ISO first: what krig asks for
+		"2006-01-02T15:04:05-0700", "2006-01-02 15:04:05",
+		"01/02/06 15:04:05", "01/02/2006 15:04:05", "01/02/06 03:04:05 PM", "01/02/2006 03:04:05 PM",
+	} {
 		when, err := time.Parse(form, stamp)
 		if err != nil {
 			continue

@@ -74,7 +74,7 @@ func (s *scanner) text() (token, error) {
 	for {
 		b, err := s.readByte()
 		switch {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return token{}, errCut
 		case err != nil:
 			return token{}, err
@@ -110,7 +110,7 @@ func (s *scanner) word(first byte) (token, error) {
 	for {
 		b, err := s.r.ReadByte()
 		switch {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			return token{'v', string(out)}, nil
 		case err != nil:
 			return token{}, err
@@ -155,7 +155,7 @@ func (s *scanner) value(t token, depth int) (node, error) {
 // inner is [scanner.next] inside a value, where the end is a cut.
 func (s *scanner) inner() (token, error) {
 	t, err := s.next()
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		err = errCut
 	}
 	return t, err
@@ -265,7 +265,7 @@ func document(r io.Reader, h handlers) (cut bool, err error) {
 	s := newScanner(r)
 	for {
 		t, err := s.next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return false, nil
 		}
 		if err == nil && t.kind != '{' {

@@ -28,7 +28,9 @@ const (
 )
 
 // collectEnv makes the tools write what can be read anywhere.
-var collectEnv = []string{"LC_ALL=C", "TZ=UTC", "S_TIME_FORMAT=ISO"}
+func collectEnv() []string {
+	return append(os.Environ(), "LC_ALL=C", "TZ=UTC", "S_TIME_FORMAT=ISO")
+}
 
 // collect is the verb that watches this host until it is cancelled: sar,
 // iostat and pidstat as children, and samples of our own. Everything lies in
@@ -130,6 +132,12 @@ func (c *collectors) run(ctx context.Context) error {
 	return c.finish(ended.Sub(started))
 }
 
+// hole tells krig what went wrong with a collector. Where krig is gone there is
+// nobody to tell, and the lease's end ends everything.
+func (c *collectors) hole(format string, args ...any) {
+	_ = c.emit(hoststat.Hole, fmt.Sprintf(format, args...))
+}
+
 // sample takes our own samples until ctx ends.
 func (c *collectors) sample(ctx context.Context, own *sampler) error {
 	tick := time.NewTicker(time.Duration(c.ask.Interval) * time.Second)
@@ -170,7 +178,7 @@ func (c *collectors) keep(ctx context.Context, first tool, at int, begun func())
 		if n == collectStarts || errors.Is(end, exec.ErrNotFound) {
 			again, n = "not started again", collectStarts
 		}
-		c.emit(hoststat.Hole, fmt.Sprintf("%s %s %v; %s", time.Now().UTC().Format(time.RFC3339), t.name, end, again)) // without a caller ctx ends
+		c.hole("%s %s %v; %s", time.Now().UTC().Format(time.RFC3339), t.name, end, again)
 	}
 }
 
@@ -225,7 +233,7 @@ func said(path string) string {
 // startTool starts a collector with its output in files.
 func startTool(t tool, stderr string) (*child, error) {
 	cmd := exec.Command(t.argv[0], t.argv[1:]...)
-	cmd.Env = append(os.Environ(), collectEnv...)
+	cmd.Env = collectEnv()
 	errFile, err := os.Create(stderr)
 	if err != nil {
 		return nil, err
@@ -252,7 +260,7 @@ func (c *collectors) finish(took time.Duration) error {
 	}
 	for _, bin := range bins {
 		if err := convert(bin); err != nil {
-			c.emit(hoststat.Hole, err.Error()) // the binary file comes home instead
+			c.hole("%v", err) // the binary file comes home instead
 		}
 	}
 	entries, err := os.ReadDir(c.ask.Dir)
@@ -291,7 +299,7 @@ func convert(bin string) error {
 	}
 	defer stderr.Close()
 	cmd := exec.CommandContext(ctx, "sadf", "-j", bin, "--", "-A")
-	cmd.Env = append(os.Environ(), collectEnv...)
+	cmd.Env = collectEnv()
 	cmd.Stdout, cmd.Stderr = out, stderr
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("sadf -j %s: %w%s", filepath.Base(bin), err, said(stderr.Name()))

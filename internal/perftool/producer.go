@@ -81,11 +81,13 @@ func (p *Producer) Records() (n int64, fromIntervals bool) {
 // otherMax bounds the lines kept that are no result.
 const otherMax = 100
 
-var producerLine = func() *regexp.Regexp {
-	const num = `([-+]?(?:NaN|Infinity|\x{221e}|\d+(?:[.,]\d+)?(?:[eE][-+]?\d+)?))`
-	return regexp.MustCompile(`^(\d+)( steady state)? records sent, ` + num + ` records/sec \(` + num + ` MB/sec\), ` +
-		num + ` ms avg latency, ` + num + `(?: ms)? max latency(?:\.|, (\d+) ms 50th, (\d+) ms 95th, (\d+) ms 99th, (\d+) ms 99\.9th\.)$`)
-}()
+// numberPattern is a number as the tools print it, in the locale of their JVM.
+const numberPattern = `([-+]?(?:NaN|Infinity|\x{221e}|\d+(?:[.,]\d+)?(?:[eE][-+]?\d+)?))`
+
+var producerLine = regexp.MustCompile(`^(\d+)( steady state)? records sent, ` +
+	numberPattern + ` records/sec \(` + numberPattern + ` MB/sec\), ` +
+	numberPattern + ` ms avg latency, ` + numberPattern + `(?: ms)? max latency` +
+	`(?:\.|, (\d+) ms 50th, (\d+) ms 95th, (\d+) ms 99th, (\d+) ms 99\.9th\.)$`)
 
 const oldProducerHeader = "start.time, end.time, compression, message.size, batch.size,"
 
