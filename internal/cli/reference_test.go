@@ -10,17 +10,15 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-
-	"krig/internal/experiment"
 )
 
-var update = flag.Bool("update", false, "write commands.md and experiment.md anew")
+var update = flag.Bool("update", false, "write commands.md anew")
 
-// commands.md and experiment.md are what the commands and the experiment's
-// types say of themselves, so that they are never behind them.
+// commands.md is what the commands say of themselves, so that it is never
+// behind them. (examples/REFERENCE.md does the same for the keys of the file.)
 func TestReferenceIsInStep(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("# The commands of krig\n\nMade from krig itself by `go test ./internal/cli -run Reference -update`; the keys of the experiment file are in [experiment.md](experiment.md).\n\n")
+	b.WriteString("# The commands of krig\n\nMade from krig itself by `go test ./internal/cli -run Reference -update`; the keys of the experiment file are in [examples/REFERENCE.md](../../examples/REFERENCE.md).\n\n")
 	root := (&app{IO: IO{Out: io.Discard, Err: io.Discard}, show: newProgress(io.Discard)}).root()
 	describe(&b, root)
 	for _, c := range root.Commands() {
@@ -30,7 +28,6 @@ func TestReferenceIsInStep(t *testing.T) {
 	}
 
 	inStep(t, "commands.md", b.String())
-	inStep(t, "experiment.md", experiment.Reference())
 }
 
 // inStep compares a page with its file, or writes it with -update.
