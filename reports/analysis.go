@@ -3,6 +3,7 @@ package reports
 import (
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"krig/internal/experiment"
@@ -87,7 +88,7 @@ func (a *analysis) view() {
 		}
 		v := &cellView{plan: a.plan.Cells[at], result: c, diag: diagnose(c, a.rigs)}
 		v.summary = summarise(samples(c, a.measure.name), a.measure.unit)
-		v.anchor = "cell-" + c.ID
+		v.anchor = "cell-" + strconv.Itoa(i+1)
 		a.cells = append(a.cells, v)
 	}
 }
@@ -104,7 +105,7 @@ func (a *analysis) nameCells() {
 			}
 			c.name, c.phrase = strings.Join(words, ", "), f.phrase(c, nil)
 			if c.name == "" {
-				c.name = c.plan.ID
+				c.name = a.plan.Name
 			}
 		}
 	}

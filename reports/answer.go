@@ -19,12 +19,15 @@ const (
 
 	// manyRepeatsNamed is the number of left-out repeats up to which a sentence names them.
 	manyRepeatsNamed = 3
+
+	// reasonInSentence is how many letters of a reason a sentence holds.
+	reasonInSentence = 110
 )
 
 // answer is the plain sentences that the report begins with.
 func (a *analysis) answer() []string {
 	if !a.measured() {
-		return []string{"Nothing was measured: no cell has a valid repeat.", a.leftOut()}
+		return []string{"There is no answer: no cell has a valid repeat.", a.leftOut()}
 	}
 	var out []string
 	for _, f := range a.families {
@@ -73,6 +76,9 @@ func byContext(claims []*claim) [][]*claim {
 // scalingSentence says by how much each added host helped.
 func (a *analysis) scalingSentence(claims []*claim) string {
 	groups := byContext(claims)
+	if !slices.ContainsFunc(claims, func(c *claim) bool { return c.withheld == "" }) {
+		return a.withheldSentence(claims)
+	}
 	if len(groups) > manyContexts {
 		return a.scalingRanges(claims, len(groups))
 	}
@@ -85,6 +91,17 @@ func (a *analysis) scalingSentence(claims []*claim) string {
 		parts[i] = strings.TrimLeft(g[0].where+" "+a.stepsOf(g, subject, i == 0), " ")
 	}
 	return sentence(strings.Join(parts, "; "))
+}
+
+// withheldSentence is for an axis of which nothing can be said.
+func (a *analysis) withheldSentence(claims []*claim) string {
+	var reasons []string
+	for _, c := range claims {
+		if !slices.Contains(reasons, c.withheld) {
+			reasons = append(reasons, c.withheld)
+		}
+	}
+	return fmt.Sprintf("No statement is made about scaling with %s: %s.", claims[0].axis.label, and(reasons))
 }
 
 // stepsOf tells the steps of one line: "throughput rose by 96 % from 1 to 2
@@ -169,9 +186,6 @@ func (a *analysis) scalingRanges(claims []*claim, contexts int) string {
 	parts := make([]string, len(order))
 	for i, key := range order {
 		parts[i] = fmt.Sprintf("%s to %s (%s)", signedPercent(slices.Min(ratios[key])), signedPercent(slices.Max(ratios[key])), key)
-	}
-	if len(parts) == 0 {
-		return "No statement is made about scaling: " + claims[0].withheld + "."
 	}
 	return sentence(fmt.Sprintf("over %d settings of the other axes, %s changed by %s", contexts, a.measure.noun, strings.Join(parts, ", ")))
 }
@@ -366,11 +380,14 @@ func (a *analysis) limitClause(what resource, cells []*cellView) string {
 	return fmt.Sprintf("%s in %d of %d cells (most %s: %s)", what.plural(), len(cells), len(a.cells), fullest.phrase, s.brief(a.units))
 }
 
-// leftOut names the repeats that do not count, or counts them where they are many.
+// leftOut names the repeats that do not count, or counts them where they are
+// many. Earlier attempts at a repeat that was made again are no loss.
 func (a *analysis) leftOut() string {
 	var named []string
 	for _, p := range a.problems() {
-		named = append(named, p.where+" ("+p.what+")")
+		if !p.earlier {
+			named = append(named, fmt.Sprintf("%s (%s: %s)", p.where, p.what, cut(p.reason)))
+		}
 	}
 	switch {
 	case len(named) == 0:
@@ -381,28 +398,53 @@ func (a *analysis) leftOut() string {
 	return sentence("not counted: " + and(named))
 }
 
-// A problem is one repeat that does not count.
-type problem struct {
-	cell   *cellView
-	where  string // "repeat 2 of 3 brokers, ssd"
-	what   string // "invalid", "failed", "missing"
-	reason string
+// cut shortens a reason for a sentence; it stands in full below.
+func cut(reason string) string {
+	runes := []rune(reason)
+	if len(runes) <= reasonInSentence {
+		return reason
+	}
+	return strings.TrimRight(string(runes[:reasonInSentence]), " ,;:") + "…"
 }
 
-// problems lists the repeats that do not count, in the plan's order.
+// A problem is one repeat, or an earlier attempt at one, that does not count.
+type problem struct {
+	cell    *cellView
+	where   string // "repeat 2 of 3 brokers, ssd"
+	what    string // "invalid", "failed", "missing"
+	reason  string
+	figure  string // what an invalid one showed; "" when it showed nothing
+	earlier bool   // the repeat was tried again
+}
+
+// problems lists what does not count, in the plan's order.
 func (a *analysis) problems() []problem {
 	var out []problem
 	for _, c := range a.cells {
-		for _, rep := range c.result.Repeats {
-			if rep.Status != result.Valid {
-				out = append(out, problem{c, fmt.Sprintf("repeat %d of %s", rep.Repeat, c.name), string(rep.Status), rep.Reason})
+		for _, try := range attempts(c.result) {
+			if try.Status == result.Valid && !try.earlier {
+				continue
 			}
+			p := problem{cell: c, where: try.name() + " of " + c.name, what: string(try.Status), reason: plain(try.Reason), earlier: try.earlier}
+			if v, ok := try.Measures.Get(a.measure.name); ok {
+				p.figure = a.measure.noun + " " + a.units.show(v, a.measure.unit)
+			}
+			out = append(out, p)
 		}
 		for _, n := range c.result.Missing {
-			out = append(out, problem{c, fmt.Sprintf("repeat %d of %s", n, c.name), "missing", "it was not measured"})
+			out = append(out, problem{cell: c, where: fmt.Sprintf("repeat %d of %s", n, c.name), what: "missing", reason: "it was not measured"})
 		}
 	}
 	return out
+}
+
+// plain puts a reason of several lines on one.
+func plain(reason string) string {
+	lines := strings.FieldsFunc(reason, func(r rune) bool { return r == '\n' || r == '\r' })
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	return strings.ReplaceAll(strings.Join(lines, "; "), ":; ", ": ")
 }
 
 // and joins as people do: "a, b and c".

@@ -32,8 +32,8 @@ func (a *analysis) bars(measure, unit string) []bar {
 			b := bar{name: v.name, ink: f.inkOf(v)}
 			b.values = samples(v.result, measure)
 			b.summary = summarise(b.values, unit)
-			for _, rep := range v.result.Repeats {
-				if x, ok := rep.Measures.Get(measure); ok && rep.Status == result.Invalid {
+			for _, try := range attempts(v.result) {
+				if x, ok := try.Measures.Get(measure); ok && (try.Status == result.Invalid || try.earlier) {
 					b.invalid = append(b.invalid, x)
 				}
 			}

@@ -22,7 +22,7 @@ type timeSize struct {
 	ticks         float64
 }
 
-func wideTime() timeSize { return timeSize{"wide", 1080, 104, 62, 82, 420, 12} }
+func wideTime() timeSize { return timeSize{"wide", 1080, 104, 62, 98, 420, 12} }
 
 func narrowTime() timeSize { return timeSize{"narrow", 372, 104, 56, 8, 130, 5} }
 

@@ -55,6 +55,7 @@ type share struct {
 	host   string
 	used   float64 // bytes/s; for processors the busy part
 	limit  float64 // bytes/s; for processors 1
+	waited float64 // of the lab machine: the part of the time that something waited for a processor
 	source string  // where the limit is known from: profile, shaped, probe, quota
 	n      int     // valid repeats that know it
 }
@@ -117,7 +118,11 @@ func repeatShares(rep *result.Repeat, state *rigState, unknown map[resource]bool
 			switch {
 			case !ok:
 			case l.limit > 0:
-				out = append(out, share{what: l.what, host: name, used: used, limit: l.limit, source: l.source})
+				s := share{what: l.what, host: name, used: used, limit: l.limit, source: l.source}
+				if name == machine {
+					s.waited, _ = host.Measures.Get("cpu.pressure")
+				}
+				out = append(out, s)
 			case used > 0 && name != machine:
 				unknown[l.what] = true
 			}
@@ -267,7 +272,7 @@ func (d diagnosis) nearest(u units) string {
 // text is one share with its figures: "disk of b2 wrote 30.1 of 31.5 MB/s (96 %)".
 func (s share) text(u units) string {
 	if s.what == labMachine {
-		return fmt.Sprintf("the lab machine itself, its processors %s busy", percent(s.part()))
+		return "the lab machine itself, " + s.brief(u)
 	}
 	if s.what == processors {
 		return fmt.Sprintf("processors of %s %s busy", s.host, percent(s.part()))
@@ -278,10 +283,14 @@ func (s share) text(u units) string {
 
 // brief is the figures where the resource has been named already.
 func (s share) brief(u units) string {
-	if s.what == labMachine {
-		return "its processors " + percent(s.part()) + " busy"
+	if s.what != labMachine {
+		return s.text(u)
 	}
-	return s.text(u)
+	text := "its processors " + percent(s.part()) + " busy"
+	if s.waited > 0 {
+		text += " and waited for " + percent(s.waited) + " of the time"
+	}
+	return text
 }
 
 func (s share) verb() string {

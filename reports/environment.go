@@ -168,21 +168,16 @@ func (a *analysis) warnings() []string {
 }
 
 // A loss is a host's files that are missing or have holes.
-type loss struct {
-	cell   *cellView
-	repeat int
-	host   string
-	reason string
-}
+type loss struct{ where, reason string }
 
 // losses lists what the collectors lost, in the plan's order.
 func (a *analysis) losses() []loss {
 	var out []loss
 	for _, c := range a.cells {
-		for _, rep := range c.result.Repeats {
-			for _, host := range slices.SortedFunc(maps.Keys(rep.Hosts), naturally) {
-				if lost := rep.Hosts[host].Lost; lost != "" {
-					out = append(out, loss{c, rep.Repeat, host, lost})
+		for _, try := range attempts(c.result) {
+			for _, host := range slices.SortedFunc(maps.Keys(try.Hosts), naturally) {
+				if lost := try.Hosts[host].Lost; lost != "" {
+					out = append(out, loss{host + ", " + try.name() + " of " + c.name, plain(lost)})
 				}
 			}
 		}

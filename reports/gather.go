@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strconv"
+	"strings"
 
 	"krig/internal/experiment"
 	"krig/internal/result"
@@ -80,8 +81,11 @@ func gather(run *rundir.Run, plan *experiment.Plan) (*result.Run, error) {
 		for _, a := range cell.Axes {
 			c.Axes[a.Path] = a.Value
 		}
+		if err := earlier(run, &c); err != nil {
+			return nil, err
+		}
 		for _, n := range asked(plan, i) {
-			rep, err := readRepeat(run, cell.ID, n)
+			rep, err := readRepeat(run, cell.ID, strconv.Itoa(n))
 			switch {
 			case errors.Is(err, fs.ErrNotExist):
 				c.Missing = append(c.Missing, n)
@@ -109,20 +113,78 @@ func asked(plan *experiment.Plan, cell int) []int {
 	return slices.Compact(repeats)
 }
 
-func readRepeat(run *rundir.Run, cell string, n int) (*result.Repeat, error) {
+// earlier adds the attempts that were made again: cells/<cell>/<repeat>.<k>.
+// One that never came to a result has nothing to show.
+func earlier(run *rundir.Run, c *result.Cell) error {
+	names, err := children(run, "cells", c.ID)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if _, _, aside := strings.Cut(name, "."); !aside || strings.HasPrefix(name, ".") {
+			continue
+		}
+		rep, err := readRepeat(run, c.ID, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		c.Earlier = append(c.Earlier, *rep)
+	}
+	slices.SortStableFunc(c.Earlier, func(x, y result.Repeat) int {
+		return cmp.Or(cmp.Compare(x.Repeat, y.Repeat), cmp.Compare(x.Attempt, y.Attempt))
+	})
+	return nil
+}
+
+// readRepeat reads the repeat in a directory of a cell.
+func readRepeat(run *rundir.Run, cell, dir string) (*result.Repeat, error) {
 	rep := new(result.Repeat)
-	if err := run.ReadJSON(rep, "cells", cell, strconv.Itoa(n), "result.json"); err != nil {
-		return nil, fmt.Errorf("reading repeat %d of cell %s: %w", n, cell, err)
+	if err := run.ReadJSON(rep, "cells", cell, dir, "result.json"); err != nil {
+		return nil, fmt.Errorf("reading repeat %s of cell %s: %w", dir, cell, err)
 	}
 	return rep, nil
 }
 
-// readSeries reads the series of a repeat; without the file there are none.
-func readSeries(run *rundir.Run, cell string, n int) (*result.SeriesFile, error) {
+// An attempt is a repeat, or an earlier try of one, and its directory.
+type attempt struct {
+	*result.Repeat
+	dir     string // below cells/<cell>
+	earlier bool
+}
+
+// attempts are the repeats of a cell, each after its earlier attempts.
+func attempts(c *result.Cell) []attempt {
+	var out []attempt
+	tries := map[int]int{}
+	for i := range c.Earlier {
+		rep := &c.Earlier[i]
+		tries[rep.Repeat]++
+		out = append(out, attempt{rep, fmt.Sprintf("%d.%d", rep.Repeat, tries[rep.Repeat]), true})
+	}
+	for i := range c.Repeats {
+		out = append(out, attempt{&c.Repeats[i], strconv.Itoa(c.Repeats[i].Repeat), false})
+	}
+	slices.SortStableFunc(out, func(x, y attempt) int { return cmp.Compare(x.Repeat.Repeat, y.Repeat.Repeat) })
+	return out
+}
+
+// name is how people call it: "repeat 2", "repeat 2, attempt 1".
+func (t attempt) name() string {
+	if t.earlier {
+		return fmt.Sprintf("repeat %d, attempt %d,", t.Repeat.Repeat, t.Attempt)
+	}
+	return fmt.Sprintf("repeat %d", t.Repeat.Repeat)
+}
+
+// readSeries reads the series of an attempt; without the file there are none.
+func readSeries(run *rundir.Run, t attempt) (*result.SeriesFile, error) {
 	file := new(result.SeriesFile)
-	err := run.ReadJSON(file, "cells", cell, strconv.Itoa(n), "series.json")
+	err := run.ReadJSON(file, "cells", t.Cell, t.dir, "series.json")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("reading the series of repeat %d of cell %s: %w", n, cell, err)
+		return nil, fmt.Errorf("reading the series of %s of cell %s: %w", t.dir, t.Cell, err)
 	}
 	return file, nil
 }

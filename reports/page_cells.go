@@ -42,7 +42,7 @@ type pageRepeat struct {
 	Title  string
 	Status string
 	Reason string
-	Open   bool
+	Open   bool // the most typical is
 	Tracks []pageTrack
 	Data   template.JS // JSON for the cross-hair
 	Files  string      // where the raw files are, below the run directory
@@ -80,8 +80,8 @@ func (a *analysis) pageCells() ([]pageCell, error) {
 			p.Figure = glue(a.measure.noun + " " + a.withInterval(c.summary))
 			p.Limit = glue(c.diag.sentence(a.units))
 		}
-		for i, rep := range typicalFirst(c, a.measure.name) {
-			r, err := a.pageRepeat(c, rep, i == 0, d)
+		for i, try := range typicalFirst(c, a.measure.name) {
+			r, err := a.pageRepeat(c, try, i == 0, d)
 			if err != nil {
 				return nil, err
 			}
@@ -99,12 +99,12 @@ type detail float64
 func (a *analysis) detail() (detail, error) {
 	n := 0
 	for _, c := range a.cells {
-		for _, rep := range c.result.Repeats {
-			file, err := readSeries(a.run, rep.Cell, rep.Repeat)
+		for _, try := range attempts(c.result) {
+			file, err := readSeries(a.run, try)
 			if err != nil {
 				return 1, err
 			}
-			for _, t := range a.tracks(&rep, file) {
+			for _, t := range a.tracks(try.Repeat, file) {
 				for _, l := range t.lines {
 					n += len(l.series.Times)
 				}
@@ -119,14 +119,12 @@ func (d detail) points(n int) int { return max(fewestPoints, int(float64(n)*floa
 
 // typicalFirst puts the valid repeat nearest to the cell's median first, and
 // leaves the others in order.
-func typicalFirst(c *cellView, measure string) []*result.Repeat {
+func typicalFirst(c *cellView, measure string) []attempt {
+	out := attempts(c.result)
 	best, distance := -1, math.Inf(1)
-	var out []*result.Repeat
-	for i := range c.result.Repeats {
-		rep := &c.result.Repeats[i]
-		out = append(out, rep)
-		v, ok := rep.Measures.Get(measure)
-		if ok && rep.Status == result.Valid && c.summary.Median != nil && math.Abs(v-*c.summary.Median) < distance {
+	for i, try := range out {
+		v, ok := try.Measures.Get(measure)
+		if ok && try.Status == result.Valid && c.summary.Median != nil && math.Abs(v-*c.summary.Median) < distance {
 			best, distance = i, math.Abs(v-*c.summary.Median)
 		}
 	}
@@ -139,23 +137,23 @@ func typicalFirst(c *cellView, measure string) []*result.Repeat {
 }
 
 // pageRepeat draws one repeat's stack.
-func (a *analysis) pageRepeat(c *cellView, rep *result.Repeat, open bool, d detail) (pageRepeat, error) {
-	p := pageRepeat{Status: string(rep.Status), Reason: rep.Reason, Open: open, Files: fmt.Sprintf("cells/%s/%d/", rep.Cell, rep.Repeat)}
-	p.Title = fmt.Sprintf("Repeat %d", rep.Repeat)
-	if v, ok := rep.Measures.Get(a.measure.name); ok {
+func (a *analysis) pageRepeat(c *cellView, try attempt, open bool, d detail) (pageRepeat, error) {
+	p := pageRepeat{Status: string(try.Status), Reason: plain(try.Reason), Open: open, Files: fmt.Sprintf("cells/%s/%s/", try.Cell, try.dir)}
+	p.Title = capital(strings.TrimSuffix(try.name(), ","))
+	if v, ok := try.Measures.Get(a.measure.name); ok {
 		p.Title += ": " + glue(a.units.show(v, a.measure.unit))
 	}
-	file, err := readSeries(a.run, rep.Cell, rep.Repeat)
+	file, err := readSeries(a.run, try)
 	if err != nil {
 		return p, err
 	}
-	tracks := a.tracks(rep, file)
+	tracks := a.tracks(try.Repeat, file)
 	if len(tracks) == 0 {
 		return p, nil
 	}
 	x := axisOfTime(file, tracks)
 	x.detail = d
-	id := fmt.Sprintf("%s-%d", c.anchor, rep.Repeat)
+	id := fmt.Sprintf("%s-%s", c.anchor, strings.ReplaceAll(try.dir, ".", "-"))
 	for i, t := range tracks {
 		p.Tracks = append(p.Tracks, a.pageTrack(fmt.Sprintf("%s-%d", id, i), t, x, i == 0, i == len(tracks)-1))
 	}

@@ -321,10 +321,14 @@ func (p problem) What() string { return p.what }
 // Reason says why.
 func (p problem) Reason() string { return p.reason }
 
+// Figure is what it showed.
+func (p problem) Figure() string { return glue(p.figure) }
+
+// Earlier tells whether it was tried again.
+func (p problem) Earlier() bool { return p.earlier }
+
 // Where names the host and the repeat.
-func (l loss) Where() string {
-	return fmt.Sprintf("%s, repeat %d of %s", l.host, l.repeat, l.cell.name)
-}
+func (l loss) Where() string { return l.where }
 
 // Reason says why.
 func (l loss) Reason() string { return l.reason }

@@ -257,7 +257,7 @@ func TestCrosshair(t *testing.T) {
 	b := newBrowser(t)
 	run, _ := written(t, troubled())
 	ctx := b.open(t, run.Path("report.html"), 1280, "light")
-	const state = `(() => { const s = document.querySelector("#cell-brokers-1-ssd .stack"); return {
+	const state = `(() => { const s = document.querySelector("#cell-1 .stack"); return {
 		hairs: [...s.querySelectorAll(".hair")].filter((h) => !h.hidden).length, plots: s.querySelectorAll(".plot").length,
 		lefts: [...new Set([...s.querySelectorAll(".hair")].map((h) => h.style.left))].length,
 		when: s.querySelector(".when output").textContent, values: [...s.querySelectorAll(".time output")].map((o) => o.textContent) } })()`
@@ -273,7 +273,7 @@ func TestCrosshair(t *testing.T) {
 		t.Errorf("before: %+v", idle)
 	}
 	// A pointer at a quarter of the plotting area of the second picture.
-	const at = `((part) => { const p = document.querySelectorAll("#cell-brokers-1-ssd .stack .plot")[1], svg = p.querySelector("svg.wide"), b = svg.getBoundingClientRect();
+	const at = `((part) => { const p = document.querySelectorAll("#cell-1 .stack .plot")[1], svg = p.querySelector("svg.wide"), b = svg.getBoundingClientRect();
 		const left = b.left + b.width * svg.dataset.left, width = b.width * (1 - svg.dataset.left - svg.dataset.right);
 		p.dispatchEvent(new PointerEvent("pointermove", { clientX: left + part * width, bubbles: true })); return true; })`
 	evaluate[bool](t, ctx, at+"(0.25)")
@@ -286,11 +286,11 @@ func TestCrosshair(t *testing.T) {
 	if hole := evaluate[shown](t, ctx, state); !slices.Contains(hole.Values, "no data") {
 		t.Errorf("in a hole: %+v", hole)
 	}
-	evaluate[bool](t, ctx, `document.querySelector("#cell-brokers-1-ssd .stack").dispatchEvent(new PointerEvent("pointerleave")), true`)
+	evaluate[bool](t, ctx, `document.querySelector("#cell-1 .stack").dispatchEvent(new PointerEvent("pointerleave")), true`)
 	if after := evaluate[shown](t, ctx, state); after.Hairs != 0 || !slices.Equal(after.Values, idle.Values) {
 		t.Errorf("after: %+v", after)
 	}
-	evaluate[bool](t, ctx, `document.querySelector("#cell-brokers-1-ssd .stack").focus(), true`)
+	evaluate[bool](t, ctx, `document.querySelector("#cell-1 .stack").focus(), true`)
 	if err := chromedp.Do(ctx, chromedp.KeyEvent(kb.ArrowRight)); err != nil {
 		t.Fatal(err)
 	}

@@ -256,10 +256,25 @@ func (a *analysis) cellMarks(c *cellView, notes *footnotes) string {
 	}
 	for _, p := range a.problems() {
 		if p.cell == c {
-			out = append(out, notes.mark(strings.TrimSuffix(fmt.Sprintf("%s is not counted: %s: %s", p.where, p.what, p.reason), ": ")))
+			out = append(out, notes.mark(p.note()))
 		}
 	}
 	return strings.Join(out, " ")
+}
+
+// note is the problem as a footnote.
+func (p problem) note() string {
+	text := p.where + " is not counted: " + p.what
+	if p.reason != "" {
+		text += ": " + p.reason
+	}
+	if p.figure != "" {
+		text += "; it showed " + p.figure
+	}
+	if p.earlier {
+		text += "; it was tried again"
+	}
+	return text
 }
 
 // markNote explains what a mark does to the figures.

@@ -15,6 +15,7 @@ func variants() map[string]func() *synthetic {
 		"single":   func() *synthetic { return disks(1) },
 		"ranks":    func() *synthetic { return disks(6) },
 		"troubled": troubled,
+		"machine":  machineLimited,
 		"same":     sameDisks,
 		"one":      oneCell,
 		"sweep":    sweep,
@@ -54,6 +55,22 @@ func troubled() *synthetic {
 			rep.Warnings = append(rep.Warnings, "2 of 3 workers started 12 ms late")
 			dig(f, "b1", 10, 14)
 		}
+		return true
+	}
+	return s
+}
+
+// machineLimited has nothing but repeats that the lab machine held back.
+func machineLimited() *synthetic {
+	s := disks(1)
+	s.load = func(c *experiment.Cell, n int) loadOf {
+		l := diskLoad(c, n)
+		l.throughput, l.machine = 40*mebi, 0.99
+		return l
+	}
+	s.change = func(_ *experiment.Cell, rep *result.Repeat, _ *result.SeriesFile) bool {
+		rep.Marks = append(rep.Marks, result.LimitedByLabMachine)
+		rep.Hosts[machine].Measures.Set("cpu.pressure", 0.87, result.Ratio)
 		return true
 	}
 	return s

@@ -86,6 +86,47 @@ func TestLimitedByLabMachineMakesNoStatementAboutScaling(t *testing.T) {
 	}
 }
 
+// What was tried again is shown beside the repeat that came of it, and counts for nothing.
+func TestEarlierAttempts(t *testing.T) {
+	run := disks(1).write(t)
+	var rep result.Repeat
+	if err := run.ReadJSON(&rep, "cells", "brokers-2-hdd", "1", "result.json"); err != nil {
+		t.Fatal(err)
+	}
+	rep.Status, rep.Reason = result.Invalid, "broker b1 died:\n  killed\n"
+	if err := run.WriteJSON(rep, "cells", "brokers-2-hdd", "1.1", "result.json"); err != nil {
+		t.Fatal(err)
+	}
+	if err := run.WriteFile([]byte("cut off"), "cells", "brokers-2-hdd", "1.2", "load", "w1.log"); err != nil {
+		t.Fatal(err) // an attempt that never came to a result
+	}
+	r, err := Write(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := r.Cells[4]
+	if len(c.Earlier) != 1 || len(c.Repeats) != 1 || c.Summary["produce.throughput"].N != 1 {
+		t.Errorf("%d earlier, %d repeats, n = %d", len(c.Earlier), len(c.Repeats), c.Summary["produce.throughput"].N)
+	}
+	for _, s := range r.Answer {
+		if strings.Contains(s, "not counted") {
+			t.Errorf("a repeat that was made again is told as lost: %s", s)
+		}
+	}
+	var out bytes.Buffer
+	if err := Text(&out, run, r); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(strings.Fields(out.String()), " ")
+	if want := "repeat 1, attempt 1, of 2 brokers, hdd is not counted: invalid: broker b1 died: killed; it showed throughput"; !strings.Contains(text, want) {
+		t.Errorf("%q is not in\n%s", want, out.String())
+	}
+	page, err := os.ReadFile(run.Path("report.html"))
+	if err != nil || !strings.Contains(string(page), "cells/brokers-2-hdd/1.1/") || !strings.Contains(string(page), "tried again") {
+		t.Errorf("the page does not show the earlier attempt (%v)", err)
+	}
+}
+
 func TestGatheredValues(t *testing.T) {
 	run, _ := written(t, disks(1))
 	var clusters []struct {

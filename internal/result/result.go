@@ -58,6 +58,7 @@ type Cell struct {
 	ID      string             `json:"id"`
 	Axes    map[string]string  `json:"axes"`
 	Repeats []Repeat           `json:"repeats"`
+	Earlier []Repeat           `json:"earlier,omitempty"` // attempts that came to nothing before the repeat of the same number; never averaged in
 	Missing []int              `json:"missing,omitempty"` // repeats that were planned and never written
 	Summary map[string]Summary `json:"summary"`           // over valid repeats
 	Limit   string             `json:"limit,omitempty"`   // what was at its limit with its figures, or that it is not determined
