@@ -39,7 +39,7 @@ func (s *site) readBack(ctx context.Context, cl *rundir.Cluster) error {
 		}
 		effective[r.Name] = all
 	}
-	cl.Warnings = nil
+	cl.Warnings = []string{}
 	for i := range cl.Brokers {
 		b := &cl.Brokers[i]
 		b.Effective = effective[fmt.Sprint(b.ID)]

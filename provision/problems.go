@@ -30,7 +30,7 @@ func (e *FactsError) Error() string {
 	for _, p := range e.Problems {
 		fmt.Fprintf(w, "  %s\t%s\t%s\n", p.Host, p.What, p.Remedy)
 	}
-	w.Flush()
+	_ = w.Flush() // a Builder takes everything
 	return strings.TrimRight(b.String(), "\n")
 }
 

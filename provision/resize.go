@@ -28,10 +28,18 @@ func resizeCluster(ctx context.Context, run *rundir.Run, f *remote.Fleet, hosts 
 			return nil, err
 		}
 	}
-	if err := s.grow(ctx, out, p); err != nil {
+	joined, err := s.grow(ctx, out, p)
+	if err != nil {
 		return nil, err
 	}
-	return out, s.readBack(ctx, out)
+	err = s.reach(ctx, out) // workers may have joined too
+	if err == nil {
+		err = s.readBack(ctx, out)
+	}
+	if err != nil {
+		return nil, s.abandon(ctx, joined, err)
+	}
+	return out, nil
 }
 
 // clone copies what a resize changes of a cluster's value.
@@ -39,7 +47,7 @@ func clone(cl *rundir.Cluster) *rundir.Cluster {
 	out := *cl
 	out.Brokers = slices.Clone(cl.Brokers)
 	out.Controllers = slices.Clone(cl.Controllers)
-	out.Warnings = nil
+	out.Warnings = []string{}
 	return &out
 }
 
@@ -70,22 +78,22 @@ func leavers(hosts []rundir.Host, cl *rundir.Cluster) ([]rundir.Node, error) {
 }
 
 // grow starts brokers on the hosts that joined. They are asked what the first
-// broker was asked, so that all are alike.
-func (s *site) grow(ctx context.Context, cl *rundir.Cluster, p *rundir.Prepared) error {
+// broker was asked, so that all are alike. It returns the new ones.
+func (s *site) grow(ctx context.Context, cl *rundir.Cluster, p *rundir.Prepared) ([]*node, error) {
 	ids := map[string]int32{}
 	for _, b := range cl.Brokers {
 		ids[b.Host] = b.ID
 	}
 	all, _, err := placed(s.hosts, p, s.cell, ids)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	joining := slices.DeleteFunc(all, func(n *node) bool { _, have := ids[n.host.Name]; return have })
 	if len(joining) == 0 {
-		return nil
+		return nil, nil
 	}
 	if cl.Mode == "combined" {
-		return fmt.Errorf("%s joins and would be a controller too: the cluster must be started anew", joining[0].host.Name)
+		return nil, fmt.Errorf("%s joins and would be a controller too: the cluster must be started anew", joining[0].host.Name)
 	}
 	first := cl.Brokers[0].Asked
 	configure(s.l, s.cell, cl.ID, first["controller.quorum.voters"], len(all), joining)
@@ -98,7 +106,7 @@ func (s *site) grow(ctx context.Context, cl *rundir.Cluster, p *rundir.Prepared)
 			}
 		}
 	}
-	return s.join(ctx, cl, joining)
+	return joining, s.join(ctx, cl, joining)
 }
 
 // join starts brokers into a cluster that stands.

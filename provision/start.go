@@ -25,7 +25,7 @@ func startCluster(ctx context.Context, run *rundir.Run, f *remote.Fleet, hosts [
 	if err := s.checkKeys(ctx, brokers[0]); err != nil {
 		return nil, err
 	}
-	cl := &rundir.Cluster{ID: newClusterID(), Version: s.dist.version, Mode: c.Kafka.Mode, Started: time.Now().UTC()}
+	cl := &rundir.Cluster{ID: newClusterID(), Version: s.dist.version, Mode: c.Kafka.Mode, Started: time.Now().UTC(), Warnings: []string{}}
 	nodes := append(controllers, brokers...)
 	configure(s.l, c, cl.ID, voters(brokers, controllers), len(brokers), nodes)
 	fill(cl, brokers, controllers, nil)
@@ -47,7 +47,7 @@ func startCluster(ctx context.Context, run *rundir.Run, f *remote.Fleet, hosts [
 
 // fill writes the nodes into a cluster's value.
 func fill(cl *rundir.Cluster, brokers, controllers []*node, pids map[string]int) {
-	cl.Brokers, cl.Controllers = nil, nil
+	cl.Brokers, cl.Controllers = []rundir.Node{}, []rundir.Node{}
 	for _, n := range brokers {
 		cl.Brokers = append(cl.Brokers, n.value(pids[n.name()]))
 	}
