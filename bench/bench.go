@@ -11,10 +11,11 @@ import (
 
 // Check tells what a cell asks that its driver cannot do, without contacting anything.
 func Check(c *experiment.Cell) []experiment.Problem {
+	out := checkNames(c)
 	if c.Bench.Driver == "perftest" {
-		return checkPerftest(c)
+		return append(out, checkPerftest(c)...)
 	}
-	return checkNative(c)
+	return append(out, checkNative(c)...)
 }
 
 // driverOf is the cell's driver.

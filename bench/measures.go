@@ -177,22 +177,26 @@ func first(have, next string) string {
 }
 
 // quantiles are those that every latency is told by.
-var quantiles = []struct {
+func quantiles() []quantile {
+	return []quantile{{"p50", 50}, {"p95", 95}, {"p99", 99}, {"p999", 99.9}, {"max", 100}}
+}
+
+type quantile struct {
 	name string
 	at   float64
-}{{"p50", 50}, {"p95", 95}, {"p99", 99}, {"p999", 99.9}, {"max", 100}}
+}
 
 // setLatency sets mean, percentiles and maximum of a histogram, in seconds.
 func setLatency(m result.Measures, name string, h *hdrhistogram.Histogram, empty string) {
 	if h.TotalCount() == 0 {
 		m.SetUnknown(name+".mean", result.Seconds, empty)
-		for _, q := range quantiles {
+		for _, q := range quantiles() {
 			m.SetUnknown(name+"."+q.name, result.Seconds, empty)
 		}
 		return
 	}
 	m.Set(name+".mean", h.Mean()/1e9, result.Seconds)
-	for _, q := range quantiles {
+	for _, q := range quantiles() {
 		m.Set(name+"."+q.name, float64(h.ValueAtQuantile(q.at))/1e9, result.Seconds)
 	}
 }
@@ -229,7 +233,7 @@ func (c *conductor) rate() float64 { return c.workers[0].spec.Rate }
 // setGenerator sets what the generator says of itself.
 func (c *conductor) setGenerator(out *loaded, m *merged) {
 	if late := m.byName[loadgen.Late]; late.TotalCount() > 0 {
-		for _, q := range quantiles {
+		for _, q := range quantiles() {
 			out.measures.Set("generator.late."+q.name, float64(late.ValueAtQuantile(q.at))/1e9, result.Seconds)
 		}
 	}

@@ -28,7 +28,7 @@ func checkNative(c *experiment.Cell) []experiment.Problem {
 		out = append(out, experiment.Problem{Path: "bench." + key, Reason: reason, Expected: expected})
 	}
 	b := c.Bench
-	producers, consumers := c.Resolve(b.Producers), c.Resolve(b.Consumers)
+	producers := c.Resolve(b.Producers)
 	if producers < 1 {
 		add("producers", "the native driver needs a producer: the load's topics are new and empty", "at least 1")
 	}
@@ -41,7 +41,7 @@ func checkNative(c *experiment.Cell) []experiment.Problem {
 	if _, err := loadgen.ConsumerSettings(b.Consumer); err != nil {
 		add("consumer", err.Error(), "values that Kafka's consumer takes")
 	}
-	for key, why := range ownSettings {
+	for key, why := range ownSettings() {
 		for kind, settings := range map[string]map[string]string{"producer": b.Producer, "consumer": b.Consumer} {
 			if _, ok := settings[key]; ok {
 				add(kind+"."+key, why, "")
@@ -51,17 +51,17 @@ func checkNative(c *experiment.Cell) []experiment.Problem {
 	if b.Records.Set && c.Resolve(b.Records) < producers {
 		add("records", fmt.Sprintf("%d records are fewer than the %d producers", c.Resolve(b.Records), producers), "at least one a producer")
 	}
-	if b.Consumer["group.id"] != "" && consumers > 0 {
-		add("consumer.group.id", "krig names the groups: one a topic, new for each load", "no group.id")
-	}
 	slices.SortFunc(out, func(x, y experiment.Problem) int { return strings.Compare(x.Path+x.Reason, y.Path+y.Reason) })
 	return out
 }
 
 // ownSettings are settings that krig itself makes.
-var ownSettings = map[string]string{
-	"bootstrap.servers": "krig knows the brokers",
-	"transactional.id":  "the native driver has no transactions",
+func ownSettings() map[string]string {
+	return map[string]string{
+		"bootstrap.servers": "krig knows the brokers",
+		"group.id":          "krig names the groups: one a topic, new for each load",
+		"transactional.id":  "the native driver has no transactions",
+	}
 }
 
 // load runs one native load.

@@ -136,6 +136,7 @@ func (r *repeat) measure(ctx context.Context) error {
 	err = r.load(ctx, t)
 	after := context.WithoutCancel(ctx)
 	if rerr := t.remove(after); rerr != nil {
+		s.residue = append(s.residue, t.names...)
 		r.warn(rerr.Error())
 	}
 	if err == nil && ctx.Err() == nil {

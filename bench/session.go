@@ -27,6 +27,8 @@ type Session struct {
 	agents map[string]*agent.Client
 	clocks *clocks
 	topics int // made so far in this session: their names differ
+
+	residue []string // topics that could not be deleted
 }
 
 // Rig is what a session measures on.

@@ -49,6 +49,7 @@ func (s *Session) makeTopics(ctx context.Context, cl *rundir.Cluster, c *experim
 		partitions: int(c.Resolve(c.Bench.Partitions)), replicas: c.Bench.ReplicationFactor,
 		client: client, admin: kadm.NewClient(client),
 	}
+	s.sweep(ctx, t.admin)
 	for range c.Resolve(c.Bench.Topics) {
 		s.topics++
 		t.names = append(t.names, topicName(c.ID, s.topics))

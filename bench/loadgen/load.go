@@ -293,10 +293,10 @@ func (l *load) produce(ctx context.Context) {
 	} else {
 		l.pace(ctx, &wg, end)
 	}
-	if len(l.producers) == 0 && end != far {
+	wg.Wait()
+	if end != far {
 		<-inTime.Done()
 	}
-	wg.Wait()
 }
 
 // pace deals the producers to as few pacers as the rate allows. A pacer asleep

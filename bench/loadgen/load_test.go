@@ -2,11 +2,12 @@ package loadgen
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
-	"fmt"
 	"math"
-	"strings"
+	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,7 +15,6 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"krig/internal/agent"
 )
@@ -129,47 +129,74 @@ func (c *conductor) histogram(name string) *hdrhistogram.Histogram {
 	return out
 }
 
-// virtual runs do in a bubble of virtual time with a broker in memory.
-func virtual(t *testing.T, topics map[string]int32, do func(t *testing.T, cluster *kfake.Cluster, dial kgo.Opt)) {
+// virtual runs do in a bubble of virtual time with a broker in memory, whose
+// answers arrive when hold says (nil: at once).
+func virtual(t *testing.T, hold func(now time.Time) time.Duration, do func(t *testing.T, cluster *kfake.Cluster, dial kgo.Opt)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		net := &kfake.VirtualNetwork{}
-		opts := []kfake.Opt{kfake.NumBrokers(1), kfake.ListenFn(net.Listen), kfake.Ports(9092)}
-		for topic, n := range topics {
-			opts = append(opts, kfake.SeedTopics(n, topic))
-		}
-		cluster, err := kfake.NewCluster(opts...)
+		memory := &kfake.VirtualNetwork{}
+		cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.ListenFn(memory.Listen), kfake.Ports(9092), kfake.SeedTopics(1, "t"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer cluster.Close()
-		do(t, cluster, kgo.Dialer(net.DialContext))
+		do(t, cluster, kgo.Dialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := memory.DialContext(ctx, network, addr)
+			return &distant{Conn: conn, hold: hold}, err
+		}))
 	})
 }
 
+// distant is a connection whose answers are held back.
+type distant struct {
+	net.Conn
+	hold func(now time.Time) time.Duration
+	head []byte // of an answer: its length, as far as it has come
+	left int    // bytes of the answer that are still to come
+}
+
+func (d *distant) Read(p []byte) (int, error) {
+	n, err := d.Conn.Read(p)
+	begins := false
+	for got := p[:n]; len(got) > 0; {
+		if skip := min(d.left, len(got)); skip > 0 {
+			got, d.left = got[skip:], d.left-skip
+			continue
+		}
+		begins = begins || len(d.head) == 0
+		d.head = append(d.head, got[0])
+		got = got[1:]
+		if len(d.head) == 4 {
+			d.left, d.head = int(binary.BigEndian.Uint32(d.head)), d.head[:0]
+		}
+	}
+	if begins && d.hold != nil {
+		time.Sleep(d.hold(time.Now()))
+	}
+	return n, err
+}
+
+// always holds every answer back for so long.
+func always(by time.Duration) func(time.Time) time.Duration {
+	return func(time.Time) time.Duration { return by }
+}
+
 func TestCoordinatedOmission(t *testing.T) {
-	virtual(t, map[string]int32{"t": 1}, func(t *testing.T, cluster *kfake.Cluster, dial kgo.Opt) {
+	var start atomic.Pointer[time.Time]
+	// The broker answers in 1 ms, but not at all from second 5 to second 15.
+	stalls := func(now time.Time) time.Duration {
+		if s := start.Load(); s != nil {
+			if at := now.Sub(*s); at >= 5*time.Second && at < 15*time.Second {
+				return 15*time.Second - at
+			}
+		}
+		return time.Millisecond
+	}
+	virtual(t, stalls, func(t *testing.T, cluster *kfake.Cluster, dial kgo.Opt) {
 		c := newConductor(t)
 		c.producer = true
-		var start time.Time
-		// The broker answers in 1 ms, but not at all from second 5 to second 15.
-		cluster.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
-			cluster.KeepControl()
-			wait := time.Millisecond
-			if at := time.Since(start); !start.IsZero() && at > 5*time.Second && at < 15*time.Second {
-				wait = 15*time.Second - at
-			}
-			cluster.SleepControl(func() { time.Sleep(wait) })
-			return nil, nil, false
-		})
-		start = time.Now().Add(c.delay) // moved to the real start below
-		spec := &Spec{
-			Brokers: cluster.ListenAddrs(), Workers: 1, ProducersInAll: 1,
-			Producers:  []Producer{{Index: 0, Topics: []string{"t"}}},
-			RecordSize: 100, Rate: 1000, Window: 20 * time.Second, Await: 30 * time.Second,
-			ProducerSettings: map[string]string{"acks": "1", "linger.ms": "0"},
-		}
-		if err := run(t.Context(), spec, &startTeller{c, &start}, goSleeper, dial); err != nil {
+		load := spec(cluster, 1, func(s *Spec) { s.Rate, s.Window = 1000, 20*time.Second })
+		if err := run(t.Context(), load, &startTeller{c, &start}, goSleeper, dial); err != nil {
 			t.Fatal(err)
 		}
 		h := c.histogram(Produce)
@@ -192,7 +219,7 @@ func TestCoordinatedOmission(t *testing.T) {
 // startTeller notes when the load starts.
 type startTeller struct {
 	*conductor
-	at *time.Time
+	at *atomic.Pointer[time.Time]
 }
 
 func (s *startTeller) Receive(ctx context.Context) (agent.Message, error) {
@@ -202,7 +229,8 @@ func (s *startTeller) Receive(ctx context.Context) (agent.Message, error) {
 		if err := json.Unmarshal(m.Body, &body); err != nil {
 			return m, err
 		}
-		*s.at = time.Unix(0, body.At)
+		at := time.Unix(0, body.At)
+		s.at.Store(&at)
 	}
 	return m, err
 }
@@ -216,5 +244,7 @@ func near(t *testing.T, what string, got, want, by float64) {
 
 func seconds(ns int64) float64 { return float64(ns) / 1e9 }
 
-var _ = fmt.Sprint
-var _ = strings.Join
+// contextAfter ends after a while.
+func contextAfter(t *testing.T, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(t.Context(), d)
+}

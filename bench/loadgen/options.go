@@ -82,7 +82,7 @@ func ProducerSettings(asked map[string]string, recordSize int) (*Settings, error
 	out := &Settings{}
 	s.reliability(out)
 	s.batching(out, recordSize)
-	if codec, ok := codecs[s.text("compression.type", "none")]; ok {
+	if codec, ok := codecs()[s.text("compression.type", "none")]; ok {
 		out.Opts = append(out.Opts, kgo.ProducerBatchCompression(codec()))
 	} else {
 		s.errs = append(s.errs, fmt.Sprintf("compression.type: %q is none of none, gzip, snappy, lz4, zstd", asked["compression.type"]))
@@ -107,12 +107,14 @@ func ProducerSettings(asked map[string]string, recordSize int) (*Settings, error
 	return out, s.finish(out)
 }
 
-var codecs = map[string]func() kgo.CompressionCodec{
-	"none":   kgo.NoCompression,
-	"gzip":   kgo.GzipCompression,
-	"snappy": kgo.SnappyCompression,
-	"lz4":    kgo.Lz4Compression,
-	"zstd":   kgo.ZstdCompression,
+func codecs() map[string]func() kgo.CompressionCodec {
+	return map[string]func() kgo.CompressionCodec{
+		"none":   kgo.NoCompression,
+		"gzip":   kgo.GzipCompression,
+		"snappy": kgo.SnappyCompression,
+		"lz4":    kgo.Lz4Compression,
+		"zstd":   kgo.ZstdCompression,
+	}
 }
 
 // reliability reads acks, idempotence and the requests in flight, which hang together.
@@ -234,11 +236,13 @@ func (s *settings) fetching(out *Settings) {
 		kgo.FetchMaxWait(max(s.millis("fetch.max.wait.ms", 500*time.Millisecond), 10*time.Millisecond)))
 }
 
-var balancers = map[string]func() kgo.GroupBalancer{
-	"RangeAssignor":             kgo.RangeBalancer,
-	"RoundRobinAssignor":        kgo.RoundRobinBalancer,
-	"StickyAssignor":            kgo.StickyBalancer,
-	"CooperativeStickyAssignor": kgo.CooperativeStickyBalancer,
+func balancers() map[string]func() kgo.GroupBalancer {
+	return map[string]func() kgo.GroupBalancer{
+		"RangeAssignor":             kgo.RangeBalancer,
+		"RoundRobinAssignor":        kgo.RoundRobinBalancer,
+		"StickyAssignor":            kgo.StickyBalancer,
+		"CooperativeStickyAssignor": kgo.CooperativeStickyBalancer,
+	}
 }
 
 func (s *settings) membership(out *Settings) {
@@ -257,7 +261,7 @@ func (s *settings) membership(out *Settings) {
 	var chosen []kgo.GroupBalancer
 	for class := range strings.SplitSeq(s.text("partition.assignment.strategy", "RangeAssignor"), ",") {
 		name := strings.TrimPrefix(strings.TrimSpace(class), "org.apache.kafka.clients.consumer.")
-		make, ok := balancers[name]
+		make, ok := balancers()[name]
 		if !ok {
 			s.errs = append(s.errs, fmt.Sprintf("partition.assignment.strategy: %q is not one of Kafka's own", name))
 			continue
