@@ -105,7 +105,7 @@ func attach(path string) (device string, err error) {
 			return "", fmt.Errorf("attaching %s: %w", path, err)
 		}
 		if blockFile(device, "loop/dio") == "1" {
-			return device, keepBlocks(device)
+			return device, nil
 		}
 		if err := detach(device); err != nil {
 			return "", err
@@ -151,12 +151,6 @@ func configure(device string, file *os.File, sector uint32) error {
 	config.Info.Flags = unix.LO_FLAGS_DIRECT_IO
 	copy(config.Info.File_name[:len(config.Info.File_name)-1], file.Name())
 	return unix.IoctlLoopConfigure(int(dev.Fd()), &config)
-}
-
-// keepBlocks makes the device refuse to discard: mkfs would else give the
-// backing file's blocks back, and a disk could run out of promised room.
-func keepBlocks(device string) error {
-	return os.WriteFile(filepath.Join("/sys/block", filepath.Base(device), "queue/discard_max_bytes"), []byte("0\n"), 0)
 }
 
 // blockFile is one of the kernel's answers about a device; "" when there is none.

@@ -1,0 +1,91 @@
+package lab
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+)
+
+func prefixes(t *testing.T, all ...string) []netip.Prefix {
+	t.Helper()
+	var out []netip.Prefix
+	for _, s := range all {
+		p, err := netip.ParsePrefix(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func TestFreeSubnet(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		used []string
+		want string // the subnet lies in it
+	}{
+		{"nothing in use", nil, "10.0.0.0/8"},
+		{"half of ten", []string{"10.0.0.0/9", "10.88.0.0/16"}, "10.128.0.0/9"},
+		{"all of ten", []string{"10.0.0.0/8"}, "172.16.0.0/12"},
+		{"one is left", []string{"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/17", "192.168.128.0/18", "192.168.192.0/19",
+			"192.168.224.0/20", "192.168.240.0/21", "192.168.248.0/22", "192.168.252.0/23", "192.168.255.7/32"}, "192.168.254.0/24"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			used := prefixes(t, c.used...)
+			for range 50 {
+				got, err := freeSubnet(used)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got.Bits() != 24 || got.Masked() != got || !prefixes(t, c.want)[0].Contains(got.Addr()) || overlaps(got, used) {
+					t.Errorf("got %v", got)
+				}
+			}
+		})
+	}
+	if _, err := freeSubnet(prefixes(t, "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")); err == nil ||
+		!strings.Contains(err.Error(), "no free subnet for the lab") {
+		t.Errorf("with everything in use: %v", err)
+	}
+}
+
+func TestParseRoutes(t *testing.T) {
+	got, err := parseRoutes(`[{"dst":"default","gateway":"192.0.2.1","dev":"eth0","flags":[]},{"dst":"10.88.0.0/16","dev":"podman0"},
+		{"type":"local","dst":"192.0.2.2","dev":"eth0"},{"dst":"broadcasts"}]`)
+	if err != nil || len(got) != 2 || got[0].String() != "10.88.0.0/16" || got[1].String() != "192.0.2.2/32" {
+		t.Errorf("got %v (%v)", got, err)
+	}
+	if _, err := parseRoutes("nothing"); err == nil {
+		t.Error("nonsense is read")
+	}
+}
+
+func TestAddress(t *testing.T) {
+	subnet := netip.MustParsePrefix("10.1.2.0/24")
+	for name, want := range map[string]string{
+		"b1": "10.1.2.11", "b89": "10.1.2.99", "c1": "10.1.2.101", "c49": "10.1.2.149", "w1": "10.1.2.151", "w104": "10.1.2.254",
+	} {
+		if got, err := address(subnet, name); err != nil || got.String() != want {
+			t.Errorf("%s has %v (%v), want %s", name, got, err, want)
+		}
+	}
+	for name, want := range map[string]string{
+		"b90": "room for 89", "c50": "room for 49", "w105": "room for 104", "b0": "a name is", "x1": "a name is", "b": "a name is", "": "a name is", "b-1": "a name is",
+	} {
+		if _, err := address(subnet, name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", name, err, want)
+		}
+	}
+}
+
+func TestTBF(t *testing.T) {
+	for rate, want := range map[int64]string{
+		100e6: "tc qdisc replace dev eth0 root tbf rate 100000000bit burst 131072b latency 50ms",
+		1e9:   "tc qdisc replace dev eth0 root tbf rate 1000000000bit burst 1250000b latency 50ms",
+	} {
+		if got := strings.Join(tbf("eth0", rate), " "); got != want {
+			t.Errorf("%d: %s, want %s", rate, got, want)
+		}
+	}
+}
