@@ -73,6 +73,25 @@ func (s *Session) makeTopics(ctx context.Context, cl *rundir.Cluster, c *experim
 // unfit are the characters that a topic's name may not hold.
 var unfit = regexp.MustCompile(`[^A-Za-z0-9._-]`)
 
+// sweep deletes topics that an earlier load could not: its cluster was broken then. What
+// cannot be deleted now either is tried again before the next load.
+func (s *Session) sweep(ctx context.Context, admin *kadm.Client) {
+	if len(s.residue) == 0 {
+		return
+	}
+	deleted, err := admin.DeleteTopics(ctx, s.residue...)
+	if err != nil {
+		s.report("topics of an earlier load are still there: %v", err)
+		return
+	}
+	s.residue = nil
+	for _, d := range deleted {
+		if d.Err != nil && !errors.Is(d.Err, kerr.UnknownTopicOrPartition) {
+			s.residue = append(s.residue, d.Topic)
+		}
+	}
+}
+
 // topicName is a cell's id made fit for Kafka, at most 249 characters.
 func topicName(cell string, n int) string {
 	end := "-" + strconv.Itoa(n)
