@@ -16,12 +16,6 @@ const (
 
 	// manyContexts is where a sentence gives the range over contexts instead of each.
 	manyContexts = 4
-
-	// manyRepeatsNamed is the number of left-out repeats up to which a sentence names them.
-	manyRepeatsNamed = 3
-
-	// reasonInSentence is how many letters of a reason a sentence holds.
-	reasonInSentence = 110
 )
 
 // answer is the plain sentences that the report begins with.
@@ -35,7 +29,7 @@ func (a *analysis) answer() []string {
 			out = append(out, a.axisSentence(x))
 		}
 	}
-	out = append(out, a.single(), a.top(), a.limits(), a.leftOut())
+	out = append(out, a.heldBack(), a.single(), a.top(), a.limits(), a.leftOut())
 	return slices.DeleteFunc(out, func(s string) bool { return s == "" })
 }
 
@@ -95,13 +89,20 @@ func (a *analysis) scalingSentence(claims []*claim) string {
 
 // withheldSentence is for an axis of which nothing can be said.
 func (a *analysis) withheldSentence(claims []*claim) string {
-	var reasons []string
+	var causes []string
+	at := map[string][]string{}
 	for _, c := range claims {
-		if !slices.Contains(reasons, c.withheld) {
-			reasons = append(reasons, c.withheld)
+		if at[c.withheld] == nil {
+			causes = append(causes, c.withheld)
+		}
+		if !slices.Contains(at[c.withheld], c.at) {
+			at[c.withheld] = append(at[c.withheld], c.at)
 		}
 	}
-	return fmt.Sprintf("No statement is made about scaling with %s: %s.", claims[0].axis.label, and(reasons))
+	for i, cause := range causes {
+		causes[i] = cause + " with " + and(at[cause])
+	}
+	return fmt.Sprintf("No statement is made about scaling with %s: %s.", claims[0].axis.label, and(causes))
 }
 
 // stepsOf tells the steps of one line: "throughput rose by 96 % from 1 to 2
@@ -148,7 +149,7 @@ func (a *analysis) stepClause(c *claim, first bool) string {
 	span := fmt.Sprintf("from %s to %s", from, to)
 	switch {
 	case c.withheld != "":
-		return fmt.Sprintf("no statement is made %s (%s)", span, c.withheld)
+		return fmt.Sprintf("no statement is made %s (%s with %s)", span, c.withheld, c.at)
 	case c.tested() && !c.detected():
 		return fmt.Sprintf("no difference detected %s", span)
 	}
@@ -283,6 +284,24 @@ func (a *analysis) bestClause(g []*claim) string {
 	return text
 }
 
+// heldBack warns of ratios that are the lab machine's own.
+func (a *analysis) heldBack() string {
+	ratios, held := 0, 0
+	for _, c := range a.claims {
+		if c.scaling {
+			continue
+		}
+		ratios++
+		if c.heldBack() {
+			held++
+		}
+	}
+	if held == 0 {
+		return ""
+	}
+	return fmt.Sprintf("In %d of %s the lab machine itself held a side back: such a ratio says little of what was varied.", held, count(ratios, "ratio"))
+}
+
 // single says that figures without an interval are observations.
 func (a *analysis) single() string {
 	if len(a.claims) == 0 || !slices.ContainsFunc(a.claims, func(c *claim) bool { return c.diff.method == methodNotPair }) {
@@ -378,73 +397,6 @@ func (a *analysis) limitClause(what resource, cells []*cellView) string {
 		return s.text(a.units)
 	}
 	return fmt.Sprintf("%s in %d of %d cells (most %s: %s)", what.plural(), len(cells), len(a.cells), fullest.phrase, s.brief(a.units))
-}
-
-// leftOut names the repeats that do not count, or counts them where they are
-// many. Earlier attempts at a repeat that was made again are no loss.
-func (a *analysis) leftOut() string {
-	var named []string
-	for _, p := range a.problems() {
-		if !p.earlier {
-			named = append(named, fmt.Sprintf("%s (%s: %s)", p.where, p.what, cut(p.reason)))
-		}
-	}
-	switch {
-	case len(named) == 0:
-		return ""
-	case len(named) > manyRepeatsNamed:
-		return fmt.Sprintf("%d repeats are not counted; each is named below.", len(named))
-	}
-	return sentence("not counted: " + and(named))
-}
-
-// cut shortens a reason for a sentence; it stands in full below.
-func cut(reason string) string {
-	runes := []rune(reason)
-	if len(runes) <= reasonInSentence {
-		return reason
-	}
-	return strings.TrimRight(string(runes[:reasonInSentence]), " ,;:") + "…"
-}
-
-// A problem is one repeat, or an earlier attempt at one, that does not count.
-type problem struct {
-	cell    *cellView
-	where   string // "repeat 2 of 3 brokers, ssd"
-	what    string // "invalid", "failed", "missing"
-	reason  string
-	figure  string // what an invalid one showed; "" when it showed nothing
-	earlier bool   // the repeat was tried again
-}
-
-// problems lists what does not count, in the plan's order.
-func (a *analysis) problems() []problem {
-	var out []problem
-	for _, c := range a.cells {
-		for _, try := range attempts(c.result) {
-			if try.Status == result.Valid && !try.earlier {
-				continue
-			}
-			p := problem{cell: c, where: try.name() + " of " + c.name, what: string(try.Status), reason: plain(try.Reason), earlier: try.earlier}
-			if v, ok := try.Measures.Get(a.measure.name); ok {
-				p.figure = a.measure.noun + " " + a.units.show(v, a.measure.unit)
-			}
-			out = append(out, p)
-		}
-		for _, n := range c.result.Missing {
-			out = append(out, problem{cell: c, where: fmt.Sprintf("repeat %d of %s", n, c.name), what: "missing", reason: "it was not measured"})
-		}
-	}
-	return out
-}
-
-// plain puts a reason of several lines on one.
-func plain(reason string) string {
-	lines := strings.FieldsFunc(reason, func(r rune) bool { return r == '\n' || r == '\r' })
-	for i := range lines {
-		lines[i] = strings.TrimSpace(lines[i])
-	}
-	return strings.ReplaceAll(strings.Join(lines, "; "), ":; ", ": ")
 }
 
 // and joins as people do: "a, b and c".

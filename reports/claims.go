@@ -18,7 +18,8 @@ type claim struct {
 	diff     difference
 	adjusted float64 // p corrected for the number of comparisons in the report; NaN where nothing was tested
 	scaling  bool    // a step along a scaling axis, with a proportional gain to be held against
-	withheld string  // why nothing is said; "" when something is
+	withheld string  // why nothing is said: what was the limit; "" when something is
+	at       string  // with which of the axis's values it was: "3 brokers"
 	leftOut  int     // valid repeats that make no statement about scaling
 }
 
@@ -123,9 +124,9 @@ func (a *analysis) step(x *axis, l line, from, to *cellView) *claim {
 	c.diff = ratioOf(side(from), side(to))
 	switch {
 	case len(left) > 0:
-		c.withheld = fmt.Sprintf("the lab machine itself was the limit with %s", left[len(left)-1].axisWords(x))
+		c.withheld, c.at = "the lab machine itself was the limit", left[len(left)-1].axisWords(x)
 	case slices.Contains(to.diag.marks, result.LimitedByGenerator):
-		c.withheld = fmt.Sprintf("the load generator itself was the limit with %s", to.axisWords(x))
+		c.withheld, c.at = "the load generator itself was the limit", to.axisWords(x)
 	}
 	return c
 }
@@ -260,6 +261,9 @@ func (c *claim) interval() string {
 	return fmt.Sprintf("%s … %s", figures(c.diff.low), multiple(c.diff.high))
 }
 
+// heldBack tells whether the lab machine held one side back, or both.
+func (c *claim) heldBack() bool { return c.from.limitedByLab() || c.to.limitedByLab() }
+
 // proportional is the efficiency in a table.
 func (c *claim) proportional() string {
 	if e := c.efficiency(); c.withheld == "" && finite(e) {
@@ -272,7 +276,7 @@ func (c *claim) proportional() string {
 func (c *claim) verdict() string {
 	switch {
 	case c.withheld != "":
-		return "no statement: " + c.withheld
+		return "no statement: " + c.withheld + " with " + c.at
 	case c.diff.method == methodNotPair:
 		return "not tested: single run"
 	case !c.tested():

@@ -2,11 +2,15 @@ package reports
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"krig/internal/result"
 )
+
+// manyValues is the number of values of one setting up to which each is shown.
+const manyValues = 3
 
 // A pageHead is the head of one column of the table of cells.
 type pageHead struct {
@@ -261,21 +265,33 @@ func (a *analysis) pageSettings() []pageSetting {
 		}
 		out = append(out, row)
 	}
-	seen := map[string]bool{}
-	var same []pageSetting
+	return append(out, a.sameSettings()...)
+}
+
+// sameSettings are the asked settings that are in effect as asked, one row a
+// key. What every broker has of its own, such as its listeners, is told so.
+func (a *analysis) sameSettings() []pageSetting {
+	rows := map[string][]pageSetting{}
 	for _, c := range a.clusters() {
 		for _, n := range c.Brokers {
 			for key, asked := range n.Asked {
 				effective, told := n.Effective[key]
-				if id := key + "\n" + asked; told && sameMeaning(asked, effective) && !seen[id] {
-					seen[id] = true
-					same = append(same, pageSetting{Key: key, Asked: asked, Effective: effective})
+				row := pageSetting{Key: key, Asked: asked, Effective: effective}
+				if told && sameMeaning(asked, effective) && !slices.Contains(rows[key], row) {
+					rows[key] = append(rows[key], row)
 				}
 			}
 		}
 	}
-	slices.SortFunc(same, func(x, y pageSetting) int { return strings.Compare(x.Key+x.Asked, y.Key+y.Asked) })
-	return append(out, same...)
+	var out []pageSetting
+	for _, key := range slices.Sorted(maps.Keys(rows)) {
+		if n := len(rows[key]); n > manyValues {
+			rows[key] = []pageSetting{{Key: key, Asked: fmt.Sprintf("%d values", n), Effective: "as asked"}}
+		}
+		slices.SortFunc(rows[key], func(x, y pageSetting) int { return strings.Compare(x.Asked, y.Asked) })
+		out = append(out, rows[key]...)
+	}
+	return out
 }
 
 // loads are how the load was produced, each way once.

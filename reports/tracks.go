@@ -95,7 +95,7 @@ func hostTrack(rep *result.Repeat, file *result.SeriesFile, state *rigState, tit
 		t.takeLimit(state, host, what)
 	}
 	if p := findSeries(file, machine, "cpu.pressure"); p != nil && what == processors {
-		t.lines = append(t.lines, trackLine{name: "machine waiting", series: p, steady: rep.Hosts[machine].Measures["cpu.pressure"].Value, ink: inkLimit, dashes: dash(2)})
+		t.lines = append(t.lines, trackLine{name: "waiting", series: p, steady: rep.Hosts[machine].Measures["cpu.pressure"].Value, ink: inkLimit, dashes: dash(2)})
 	}
 	if what == processors {
 		t.limit, t.note, t.full = 1, "100 % is a host's own quota; machine is all of the lab's processors, waiting the time in which work waited for one", true
