@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"net"
@@ -30,7 +29,7 @@ var agentDir = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.Command("go", "build", "-o", dir, "krig/cmd/krig-agent")
+	cmd := exec.Command("go", "build", "-o", filepath.Join(dir, "krig-agent-linux-"+runtime.GOARCH), "krig/cmd/krig-agent")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return dir, fmt.Errorf("building krig-agent: %w: %s", err, out)
 	}
@@ -178,7 +177,7 @@ func (p *place) agent(dir, host string) string {
 	if err := os.Mkdir(filepath.Dir(path), 0o755); err != nil {
 		p.t.Fatal(err)
 	}
-	if err := os.Symlink(filepath.Join(dir, "krig-agent"), path); err != nil {
+	if err := os.Symlink(filepath.Join(dir, "krig-agent-linux-"+runtime.GOARCH), path); err != nil {
 		p.t.Fatal(err)
 	}
 	return path
@@ -347,9 +346,3 @@ func TestNativePrime(t *testing.T) {
 		t.Fatal(err)
 	}
 }
-
-var (
-	_ = context.Background
-	_ = net.Dial
-	_ = runtime.NumCPU
-)

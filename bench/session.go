@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -97,7 +98,7 @@ func (s *Session) agentPath(name string) (string, error) {
 		}
 		dir = filepath.Dir(self)
 	}
-	path := filepath.Join(dir, "krig-agent")
+	path := filepath.Join(dir, "krig-agent-linux-"+runtime.GOARCH)
 	if _, err := os.Stat(path); err != nil {
 		return "", fmt.Errorf("krig-agent is not beside krig: %w; build both with `make build`", err)
 	}
