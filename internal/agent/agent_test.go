@@ -280,6 +280,52 @@ func TestLeaseEndsEveryVerb(t *testing.T) {
 	})
 }
 
+// A krig whose machine has lost its power ends no stream.
+func TestSilenceEndsTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inR, inW := io.Pipe()
+		var cause error
+		served := make(chan error, 1)
+		go func() {
+			served <- Serve(t.Context(), inR, io.Discard, map[string]Verb{
+				"wait": func(ctx context.Context, _ *Session) error {
+					<-ctx.Done()
+					cause = context.Cause(ctx)
+					return nil
+				},
+			})
+		}()
+		call, err := encode(frame{Call: 1, Op: opCall, Kind: "wait"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(silenceLimit / 2)
+		inW.Write(call)
+		begun := time.Now()
+		if err := <-served; err == nil || err.Error() != "nothing was heard of krig for 1m0s" || !errors.Is(cause, ErrLease) {
+			t.Errorf("it ended with %v, the verb with %v", err, cause)
+		}
+		if took := time.Since(begun); took != silenceLimit {
+			t.Errorf("it took %v", took)
+		}
+		inW.Close()
+	})
+}
+
+func TestQuietCallsKeepTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := connect(t, map[string]Verb{
+			"wait": func(ctx context.Context, _ *Session) error { <-ctx.Done(); return ctx.Err() },
+		})
+		call := mustCall(t, c, "wait", nil)
+		time.Sleep(10 * silenceLimit)
+		call.Cancel()
+		if _, err := drain(t.Context(), call); err != io.EOF {
+			t.Errorf("after a long time: %v", err)
+		}
+	})
+}
+
 func TestCloseIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stuck := make(chan struct{})

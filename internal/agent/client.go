@@ -18,6 +18,8 @@ const (
 	greetingLimit = 30 * time.Second
 	// closeLimit is how long an agent may take to end everything and go.
 	closeLimit = 20 * time.Second
+	// aliveEvery is how often krig says that it is there.
+	aliveEvery = 5 * time.Second
 )
 
 // Client talks to one krig-agent. It may be used from several goroutines.
@@ -51,7 +53,24 @@ func NewClient(r io.Reader, w io.WriteCloser) *Client {
 		calls: map[uint64]*Call{},
 	}
 	go c.read(bufio.NewReaderSize(r, 64<<10))
+	go c.sayAlive()
 	return c
+}
+
+// sayAlive keeps the lease until the agent or the client ends.
+func (c *Client) sayAlive() {
+	tick := time.NewTicker(aliveEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-c.ended:
+			return
+		}
+		if err := c.send(frame{Op: opAlive}); err != nil {
+			return // the client is closed
+		}
+	}
 }
 
 // read hands frames to their calls until the agent ends.
@@ -182,7 +201,7 @@ func (c *Client) Call(ctx context.Context, verb string, args any) (*Call, error)
 		c.mu.Unlock()
 		return nil, fmt.Errorf("%s: %w", verb, err)
 	}
-	call.unwatch = context.AfterFunc(ctx, func() { _ = call.Cancel() }) // its error is Next's too
+	call.watch(ctx)
 	return call, nil
 }
 
@@ -204,7 +223,6 @@ func (c *Client) register(verb string) (*Call, error) {
 	call := &Call{
 		client: c, verb: verb, id: c.last,
 		queue: newQueue(), credits: newCredits(), over: make(chan struct{}),
-		unwatch: func() bool { return true },
 	}
 	c.calls[call.id] = call
 	return call, nil
@@ -250,10 +268,19 @@ type Call struct {
 	credits *credits
 	over    chan struct{} // closed when the verb has returned
 	once    sync.Once
-	unwatch func() bool
 
-	mu     sync.Mutex
-	unread int // bytes handed out and not yet given back as credit
+	mu      sync.Mutex
+	unread  int         // bytes handed out and not yet given back as credit
+	unwatch func() bool // ends watch
+}
+
+// watch cancels the verb when ctx ends.
+func (c *Call) watch(ctx context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.ended() {
+		c.unwatch = context.AfterFunc(ctx, func() { _ = c.Cancel() }) // its error is Next's too
+	}
 }
 
 // Next returns the verb's next message; io.EOF after its good end, the verb's
@@ -324,7 +351,11 @@ func (c *Call) finish(f frame) {
 func (c *Call) stop(err error) {
 	c.once.Do(func() {
 		c.queue.end(err)
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		close(c.over)
-		c.unwatch()
+		if c.unwatch != nil {
+			c.unwatch()
+		}
 	})
 }

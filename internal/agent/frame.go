@@ -19,6 +19,7 @@ const (
 	opData   op = "data"   // both: one message
 	opCredit op = "credit" // both: Credit more bytes have been read
 	opCancel op = "cancel" // krig: end early
+	opAlive  op = "alive"  // krig: still there
 	opEnd    op = "end"    // agent: the verb has returned, with Error
 )
 

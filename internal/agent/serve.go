@@ -14,6 +14,9 @@ import (
 	"time"
 )
 
+// silenceLimit is how long nothing may be heard of krig.
+const silenceLimit = time.Minute
+
 // flushLimit is how long the last messages may take when verbs have ended.
 const flushLimit = 2 * time.Second
 
@@ -48,17 +51,20 @@ type server struct {
 	sessions map[uint64]*Session
 }
 
-// Serve runs verbs until in ends, ctx ends, or out can be written no more; then
-// every running verb's context ends with [ErrLease], and Serve returns when all have
-// returned. The end of in is no error.
+// Serve runs verbs until in ends or is silent for a minute, ctx ends, or out
+// can be written no more; then every running verb's context ends with
+// [ErrLease], and Serve returns when all have returned. The end of in is no error.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, verbs map[string]Verb) error {
 	if _, err := io.WriteString(out, greeting()); err != nil {
 		return fmt.Errorf("greeting: %w", err)
 	}
 	lease, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	s := &server{verbs: verbs, out: newWriter(out), gone: lease.Done(), sessions: map[uint64]*Session{}}
-	read := make(chan error, 1)
-	go func() { read <- s.read(lease, bufio.NewReaderSize(in, 64<<10)) }()
+	read := make(chan error, 2)
+	silence := time.AfterFunc(silenceLimit, func() { read <- fmt.Errorf("nothing was heard of krig for %v", silenceLimit) })
+	defer silence.Stop()
+	heard := func() { silence.Reset(silenceLimit) }
+	go func() { read <- s.read(lease, bufio.NewReaderSize(in, 64<<10), heard) }()
 	var err error
 	select {
 	case err = <-read:
@@ -80,12 +86,13 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, verbs map[string]Ve
 	return err
 }
 
-func (s *server) read(lease context.Context, r *bufio.Reader) error {
+func (s *server) read(lease context.Context, r *bufio.Reader, heard func()) error {
 	for {
 		f, err := readFrame(r)
 		if err != nil {
 			return err
 		}
+		heard()
 		s.handle(lease, f)
 	}
 }

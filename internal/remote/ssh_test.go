@@ -170,8 +170,23 @@ func TestHostThatComesLate(t *testing.T) {
 	t.Parallel()
 	s := startSSHD(t)
 	s.stop()
-	time.AfterFunc(500*time.Millisecond, func() { s.start(t) })
-	dialHost(t, s.host, s.dir)
+	dialled := make(chan error, 1)
+	go func() {
+		c, err := Dial(limited(t, 30*time.Second), s.host, s.dir)
+		if err == nil {
+			c.Close()
+		}
+		dialled <- err
+	}()
+	select {
+	case err := <-dialled:
+		t.Fatalf("before it came: %v", err)
+	case <-time.After(500 * time.Millisecond):
+	}
+	s.start(t)
+	if err := <-dialled; err != nil {
+		t.Error(err)
+	}
 }
 
 func TestDialEndsWithItsContext(t *testing.T) {
@@ -295,7 +310,7 @@ func TestHostWithoutFreeSession(t *testing.T) {
 func TestMaxSessions(t *testing.T) {
 	c := dialTest(t, startSSHD(t, "MaxSessions 2"))
 	var wg sync.WaitGroup
-	for range 12 {
+	for range 6 {
 		wg.Go(func() {
 			if _, err := c.Output(limited(t, 60*time.Second), "true"); err != nil {
 				t.Error(err)
