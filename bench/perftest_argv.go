@@ -48,7 +48,7 @@ type jvm struct {
 func (j jvm) command(class string, args []string) []string {
 	return append([]string{
 		j.java, "-Xms" + perftestHeap, "-Xmx" + perftestHeap,
-		"-Duser.language=en", "-Duser.timezone=UTC",
+		"-Duser.language=en", "-Duser.timezone=UTC", "-XX:-UsePerfData",
 		"-Dlog4j.configuration=file:" + j.logging + "/" + log4jOld,
 		"-Dlog4j2.configurationFile=" + j.logging + "/" + log4jNew,
 		"-cp", j.jars + "/*", class,
@@ -104,7 +104,7 @@ func (v toolVersion) producer(s producerSpec) (class string, args []string) {
 		args = []string{"--bootstrap-server", bootstrap}
 	}
 	args = append(args, "--topic", s.topic, "--num-records", strconv.FormatInt(s.records, 10),
-		"--record-size", strconv.FormatInt(s.size, 10), "--throughput", s.throughput)
+		"--record-size", strconv.FormatInt(s.size, 10), "--throughput", s.throughput, "--print-metrics")
 	if v.newOptions() {
 		args = append(args, "--reporting-interval", strconv.FormatInt(v.reporting().Milliseconds(), 10))
 		if s.warmup > 0 {

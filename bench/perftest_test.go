@@ -9,8 +9,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -32,7 +34,7 @@ func TestProducerArgv(t *testing.T) {
 	file.configFile = "/k/producer.properties"
 	const (
 		class  = "org.apache.kafka.tools.ProducerPerformance "
-		common = "--topic perf --num-records 1000 --record-size 100 --throughput -1"
+		common = "--topic perf --num-records 1000 --record-size 100 --throughput -1 --print-metrics"
 		old    = class + common + " --producer-props bootstrap.servers=b1:9092,b2:9092 acks=all linger.ms=5"
 		now    = class + "--bootstrap-server b1:9092,b2:9092 " + common + " --reporting-interval 1000"
 		trans  = " --transactional-id t-1 --transaction-duration-ms 3000"
@@ -92,7 +94,7 @@ func TestConsumerArgv(t *testing.T) {
 
 func TestToolCommand(t *testing.T) {
 	got := jvm{java: "/usr/bin/java", jars: "/k/libs", logging: "/k/perftest"}.command("C", []string{"-a"})
-	want := []string{"/usr/bin/java", "-Xms256m", "-Xmx256m", "-Duser.language=en", "-Duser.timezone=UTC",
+	want := []string{"/usr/bin/java", "-Xms256m", "-Xmx256m", "-Duser.language=en", "-Duser.timezone=UTC", "-XX:-UsePerfData",
 		"-Dlog4j.configuration=file:/k/perftest/log4j.properties", "-Dlog4j2.configurationFile=/k/perftest/log4j2.properties",
 		"-cp", "/k/libs/*", "C", "-a"}
 	if !slices.Equal(got, want) {
@@ -477,15 +479,88 @@ func TestPerftest(t *testing.T) {
 		}
 		value(t, r, "produce.throughput.span")
 	})
+	t.Run("a time at the highest rate, with two consumers", func(t *testing.T) {
+		p.t = t
+		c := perf(func(c *experiment.Cell) {
+			c.ID, c.Bench.Producers, c.Bench.Consumers = "c3", count(2), count(2)
+			c.Bench.Producer = map[string]string{"acks": "1", "buffer.memory": "1000000", "client.id": "a=b"}
+			c.Bench.Consumer = map[string]string{"fetch.min.bytes": "1"}
+		})
+		r := p.measure(c)
+		if r.Status != result.Valid {
+			t.Fatalf("%s: %s", r.Status, r.Reason)
+		}
+		steady := r.Phases[len(r.Phases)-1]
+		if took := steady.End.Sub(steady.Start); took < time.Second || took > 8*time.Second {
+			t.Errorf("it took %v, want about 2 s", took)
+		}
+		if !slices.Contains(r.Marks, result.AtSaturation) || slices.Contains(r.Marks, result.LimitedByGenerator) {
+			t.Errorf("marks %v: a buffer of 1 MB was never full", r.Marks)
+		}
+		if got := value(t, r, "generator.blocked_time"); got <= 0 {
+			t.Errorf("generator.blocked_time = %v", got)
+		}
+		if p, c := value(t, r, "produce.throughput.span"), value(t, r, "consume.throughput"); c < p/4 {
+			t.Errorf("consumed %v B/s of %v", c, p)
+		}
+	})
+	t.Run("a producer is killed", func(t *testing.T) {
+		p.t = t
+		c := perf(func(c *experiment.Cell) {
+			c.ID, c.Bench.Records, c.Bench.Rate = "c4", count(60000), experiment.SendRate{Value: 1000}
+		})
+		killed := make(chan error, 1)
+		go func() { killed <- killTool(t.Context(), "--num-records 30000") }()
+		r := p.measure(c)
+		if err := <-killed; err != nil {
+			t.Fatal(err)
+		}
+		if r.Status != result.Invalid || !strings.Contains(r.Reason, "exit status 137") {
+			t.Errorf("%s: %s", r.Status, r.Reason)
+		}
+	})
+	t.Run("priming", func(t *testing.T) {
+		if err := p.session.Prime(t.Context(), p.cluster, perf(func(c *experiment.Cell) { c.ID = "c5" })); err != nil {
+			t.Error(err)
+		}
+	})
 	t.Run("a record that is too large", func(t *testing.T) {
 		p.t = t
 		r := p.measure(perf(func(c *experiment.Cell) {
-			c.ID, c.Bench.RecordSize, c.Bench.Producers, c.Bench.Records = "c3", 3<<20, count(1), count(3)
+			c.ID, c.Bench.RecordSize, c.Bench.Producers, c.Bench.Records = "c6", 3<<20, count(1), count(3)
 		}))
 		if r.Status == result.Valid || !strings.Contains(r.Reason, "producer 1 on w1") {
 			t.Errorf("%s: %s", r.Status, r.Reason)
 		}
 	})
+}
+
+// killTool kills the first process whose arguments hold some words, once it has
+// run a second.
+func killTool(ctx context.Context, words string) error {
+	for {
+		files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			data, err := os.ReadFile(f)
+			if err != nil || !strings.Contains(strings.ReplaceAll(string(data), "\x00", " "), words) {
+				continue
+			}
+			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f)))
+			if err != nil {
+				return err
+			}
+			time.Sleep(time.Second)
+			return syscall.Kill(pid, syscall.SIGKILL)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }
 
 func perftoolFile(path string) (*perftool.Producer, error) {

@@ -78,6 +78,27 @@ func (p *Producer) Records() (n int64, fromIntervals bool) {
 	return n, true
 }
 
+// Metric is a metric of the producer as a whole, by the first of several names
+// that is there with a value; false without --print-metrics.
+func (p *Producer) Metric(names ...string) (float64, bool) {
+	for _, name := range names {
+		for _, m := range p.Metrics {
+			if m.Group == "producer-metrics" && m.Name == name && m.Value != nil {
+				return *m.Value, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// BufferWait is how long, in s, the producer waited in all for room in its
+// buffer; false without --print-metrics. 0 means that the tool itself was the limit
+// of a run at the highest rate.
+func (p *Producer) BufferWait() (float64, bool) {
+	ns, ok := p.Metric("bufferpool-wait-time-ns-total", "bufferpool-wait-time-total") // the latter until 3.1
+	return ns / 1e9, ok
+}
+
 // otherMax bounds the lines kept that are no result.
 const otherMax = 100
 

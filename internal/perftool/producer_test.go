@@ -174,6 +174,18 @@ func TestProducerMetrics(t *testing.T) {
 	}
 }
 
+func TestBufferWait(t *testing.T) {
+	for file, want := range map[string]float64{
+		"producer-2.8.2-metrics.txt": 6.351464426, "producer-3.9.1-metrics.txt": 5.94963713, "producer-4.4.0-metrics.txt": 3.726581353,
+		"30-producer-1.0.txt": none,
+	} {
+		got, ok := readProducer(t, file).BufferWait()
+		if ok != !math.IsNaN(want) || ok && math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s: %v, %v; want %v", file, got, ok, want)
+		}
+	}
+}
+
 func TestProducerCutShort(t *testing.T) {
 	p := readProducer(t, "41-producer-prefixed.txt")
 	n, fromIntervals := p.Records()
