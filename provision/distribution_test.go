@@ -179,6 +179,9 @@ func TestNoSuchVersion(t *testing.T) {
 		t.Skip("Maven is not installed")
 	}
 	_, err := Distribution(t.Context(), testRun(t), experiment.Kafka{Version: "4.99.0"})
+	if err != nil && strings.Contains(err.Error(), "Could not transfer") && os.Getenv("CI") == "" {
+		t.Skipf("Maven reaches no repository: %v", err)
+	}
 	if !errors.Is(err, ErrNoVersion) || !strings.Contains(err.Error(), "Kafka 4.99.0: maven knows no such version: there is no org.apache.kafka:kafka_2.13 of version 4.99.0") {
 		t.Errorf("Distribution: %v", err)
 	}

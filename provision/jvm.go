@@ -13,10 +13,11 @@ import (
 const controllerHeap = 256 << 20
 
 // standardFlags are those of Kafka's own start script, so that figures compare
-// with brokers started by it.
+// with brokers started by it, and the time zone.
 var standardFlags = []string{
 	"-server", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35",
 	"-XX:+ExplicitGCInvokesConcurrent", "-XX:MaxInlineLevel=15", "-Djava.awt.headless=true",
+	"-Duser.timezone=UTC", // so that logs of all hosts are on one time axis
 }
 
 var collectorFlag = regexp.MustCompile(`^-XX:\+Use\w*GC$`)
