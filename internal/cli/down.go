@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -39,12 +40,23 @@ own, after asking.`,
 			if all {
 				return a.downAll(cmd.Context(), yes)
 			}
-			return a.down(cmd.Context(), args[0])
+			ctx, cancel := outlive(cmd.Context())
+			defer cancel()
+			return a.down(ctx, args[0])
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "everything of krig's on this machine, after asking")
 	cmd.Flags().BoolVar(&yes, "yes", false, "with --all: do not ask")
 	return cmd
+}
+
+// undoLimit bounds one removal.
+const undoLimit = 5 * time.Minute
+
+// outlive is a context for removing things: ^C must not end a tool in
+// mid-change, and what is left would have to be removed all the same.
+func outlive(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), undoLimit)
 }
 
 // down takes one run down; one whose directory is gone by its label.
@@ -91,6 +103,8 @@ func (a *app) downAll(ctx context.Context, yes bool) error {
 			return err
 		}
 	}
+	ctx, cancel := outlive(ctx)
+	defer cancel()
 	for _, r := range runs {
 		if len(r.Standing) == 0 {
 			continue

@@ -29,7 +29,11 @@ directory; remove what a krig that no longer lives left and what has expired;
 list the rest: what a living krig owns, and what was kept. Exit code 0 when
 nothing that may be removed is left.`,
 		Args: args(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.gc(cmd.Context(), asJSON) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, cancel := outlive(cmd.Context())
+			defer cancel()
+			return a.gc(ctx, asJSON)
+		},
 	}
 	jsonFlag(cmd, &asJSON)
 	return cmd

@@ -166,7 +166,7 @@ leave everything standing. The run's id is printed.`,
 // interrupted says what the first signal does, where there is something to undo.
 func (a *app) interrupted() {
 	if a.held() != "" {
-		a.say("interrupted: stopping and taking everything down; a second ^C ends krig at once")
+		a.say("interrupted: taking everything down; a second ^C ends krig at once")
 	}
 }
 
