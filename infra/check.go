@@ -11,7 +11,7 @@ import (
 // touched: no podman, no root, a throttle that its cgroups do not have. It
 // changes nothing. Without cells it answers for any lab run. The same answers
 // serve krig doctor.
-func Check(_ context.Context, cells []*experiment.Cell) []Lack {
+func Check(ctx context.Context, cells []*experiment.Cell) []Lack {
 	var out []Lack
 	seen := map[lab.Lack]bool{}
 	add := func(l lab.Lack, path string, warning bool) {
@@ -22,6 +22,11 @@ func Check(_ context.Context, cells []*experiment.Cell) []Lack {
 	}
 	for _, l := range lab.Lacks(lab.Needs{}) {
 		add(l, "", false)
+	}
+	if len(out) == 0 { // podman is there and may be asked
+		if l, none := lab.NoSubnet(ctx); none {
+			add(l, "", false)
+		}
 	}
 	for _, c := range cells {
 		for _, p := range pools(c.Rig) {

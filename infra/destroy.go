@@ -25,24 +25,36 @@ func Destroy(ctx context.Context, run *rundir.Run) error {
 	if err := await(ctx, run); err != nil {
 		return err
 	}
+	label := Label{Run: run.Short, Scope: scope()}
 	const rounds = 3 // what was being made while the first looked is found by the next
 	var cause error
-	var left []Leftover
 	for range rounds {
-		var err error
-		if left, err = Find(ctx, Label{Run: run.Short, Scope: scope()}); err != nil {
+		left, err := Find(ctx, label)
+		if err != nil {
 			return err
 		}
 		if len(left) == 0 {
 			return closeEntries(ctx, run)
 		}
-		cause = Remove(ctx, left)
+		if cause = Remove(ctx, left); ctx.Err() != nil {
+			break
+		}
 	}
-	left, err := Find(ctx, Label{Run: run.Short, Scope: scope()})
-	if err == nil && len(left) == 0 {
+	return last(ctx, run, label, cause)
+}
+
+// last lists again, also when ctx has ended: what still stands must be named.
+func last(ctx context.Context, run *rundir.Run, label Label, cause error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	defer cancel()
+	left, err := Find(ctx, label)
+	if err != nil {
+		return errors.Join(err, cause)
+	}
+	if len(left) == 0 {
 		return closeEntries(ctx, run)
 	}
-	return errors.Join(err, &LeftError{Run: run.Short, Left: left, Cause: cause})
+	return &LeftError{Run: run.Short, Left: left, Cause: cause}
 }
 
 // endChildren ends the processes that the ledger knows, since a dead krig's go on.

@@ -2,6 +2,7 @@ package infra_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -249,3 +250,10 @@ func TestNothingOfTheMachine(t *testing.T) {
 		}
 	}
 }
+
+func contextFor(t *testing.T, d time.Duration) (context.Context, context.CancelFunc) {
+	t.Helper()
+	return context.WithTimeout(t.Context(), d)
+}
+
+func asLeft(err error, left **infra.LeftError) bool { return errors.As(err, left) }

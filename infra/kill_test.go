@@ -107,7 +107,7 @@ func TestKilled(t *testing.T) {
 	labtest.Need(t)
 	labtest.Scope(t)
 	whole := 8 * time.Second
-	for i := range rounds() {
+	for i := range killRounds {
 		by := []string{"down", "gc"}[i%2]
 		delay := time.Duration(rand.Int64N(int64(whole)))
 		t.Run(fmt.Sprintf("%s after %v", by, delay.Round(time.Millisecond)), func(t *testing.T) {
@@ -125,13 +125,6 @@ func TestKilled(t *testing.T) {
 			nothing(t, dir)
 		})
 	}
-}
-
-func rounds() int {
-	if testing.Short() {
-		return 4
-	}
-	return 12
 }
 
 // down removes by the ledger and the labels, twice, as krig down does.

@@ -48,7 +48,8 @@ func TestDiskRate(t *testing.T) {
 	}
 }
 
-// allocated checks that the backing file has all its blocks.
+// allocated checks that the backing file has its blocks, but for the few that
+// ext4 gives back while it clears its tables.
 func allocated(t *testing.T, run *rundir.Run) {
 	t.Helper()
 	out, err := exec.Command("losetup", "--list", "--noheadings", "--output", "BACK-FILE,DIO").Output()
@@ -62,7 +63,7 @@ func allocated(t *testing.T, run *rundir.Run) {
 			t.Fatal(err)
 		}
 		n, err := strconv.ParseInt(strings.TrimSpace(string(blocks)), 10, 64)
-		if err != nil || n*512 < 512<<20 || f[1] != "1" {
+		if err != nil || n*512 < 507<<20 || f[1] != "1" {
 			t.Errorf("%s has %d blocks and direct I/O %s", f[0], n, f[1])
 		}
 		return

@@ -186,7 +186,7 @@ func (l *Lab) runArgs(s Spec, ip, device, dir string) ([]string, error) {
 		"--log-driver", "k8s-file", "--restart", "no", "--stop-timeout", "0"}
 	args = append(args, l.label.flags()...)
 	if s.Memory > 0 {
-		args = append(args, "--memory", strconv.FormatInt(s.Memory, 10)+"b")
+		args = append(args, memoryFlags(s.Memory)...)
 	}
 	if s.CPUs > 0 {
 		args = append(args, "--cpus", strconv.FormatFloat(s.CPUs, 'f', -1, 64))
@@ -208,6 +208,16 @@ func (l *Lab) runArgs(s Spec, ip, device, dir string) ([]string, error) {
 	args = append(args, lxcfsFlags(l.lxcfs)...)
 	args = append(args, "--volume", filepath.Join(dir, "ssh")+":/etc/ssh:ro")
 	return append(args, "--rootfs", "/:O", "/bin/sh", "-c", start), nil
+}
+
+// memoryFlags limit memory, and memory with swap to the same where the kernel
+// can tell: a host that swaps would measure the machine's own disk.
+func memoryFlags(most int64) []string {
+	n := strconv.FormatInt(most, 10) + "b"
+	if canLimit("memory", "memory.memsw.limit_in_bytes") {
+		return []string{"--memory", n, "--memory-swap", n}
+	}
+	return []string{"--memory", n}
 }
 
 // machineCaps are the capabilities that reach beyond a host's namespaces: to
@@ -330,7 +340,7 @@ func removeContainers(ctx context.Context, names ...string) error {
 // release detaches a disk, waits until the kernel has let go of it, and
 // removes its backing file.
 func release(ctx context.Context, file string) error {
-	limited, cancel := context.WithTimeout(ctx, time.Minute)
+	limited, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	for {
 		device, err := loopOf(file)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -16,20 +17,19 @@ func networkName(short string) string { return "krig-" + short }
 
 // joinNetwork finds the run's network, or makes it on a subnet that is free.
 func (l *Lab) joinNetwork(ctx context.Context) error {
-	all, err := listNetworks(ctx)
-	if err != nil {
-		return fmt.Errorf("looking for the run's network: %w", err)
-	}
-	name := networkName(l.run.Short)
-	for _, n := range all {
-		if n.Name == name && len(n.Subnets) == 1 {
-			l.subnet, err = netip.ParsePrefix(n.Subnets[0].Subnet)
+	const tries = 8 // another krig may take the chosen subnet first
+	var err error
+	for range tries {
+		var have []network
+		if have, err = listNetworks(ctx); err != nil {
+			return fmt.Errorf("looking for the run's network: %w", err)
+		}
+		i := slices.IndexFunc(have, func(n network) bool { return n.Name == networkName(l.run.Short) && len(n.Subnets) == 1 })
+		if i >= 0 {
+			l.subnet, err = netip.ParsePrefix(have[i].Subnets[0].Subnet)
 			return err
 		}
-	}
-	const tries = 8 // another krig may take the chosen subnet first
-	for range tries {
-		err = l.makeNetwork(ctx, name, all)
+		err = l.makeNetwork(ctx, have)
 		if err == nil || !strings.Contains(err.Error(), "already used") {
 			return err
 		}
@@ -37,7 +37,7 @@ func (l *Lab) joinNetwork(ctx context.Context) error {
 	return err
 }
 
-func (l *Lab) makeNetwork(ctx context.Context, name string, have []network) error {
+func (l *Lab) makeNetwork(ctx context.Context, have []network) error {
 	used, err := usedSubnets(ctx, have)
 	if err != nil {
 		return err
@@ -46,6 +46,7 @@ func (l *Lab) makeNetwork(ctx context.Context, name string, have []network) erro
 	if err != nil {
 		return err
 	}
+	name := networkName(l.run.Short)
 	args := append([]string{"network", "create", "--disable-dns", "--subnet", subnet.String()}, l.label.flags()...)
 	err = l.record(KindNetwork, name, func() error {
 		_, err := l.podman(ctx, append(args, name)...)
@@ -56,6 +57,22 @@ func (l *Lab) makeNetwork(ctx context.Context, name string, have []network) erro
 	}
 	l.subnet = subnet
 	return nil
+}
+
+// NoSubnet is the lack of a free subnet, if there is none.
+func NoSubnet(ctx context.Context) (Lack, bool) {
+	have, err := listNetworks(ctx)
+	if err != nil {
+		return Lack{err.Error(), "podman network ls must work"}, true
+	}
+	used, err := usedSubnets(ctx, have)
+	if err == nil {
+		_, err = freeSubnet(used)
+	}
+	if err != nil {
+		return Lack{err.Error(), "podman network prune removes the networks that nothing uses"}, true
+	}
+	return Lack{}, false
 }
 
 // usedSubnets are those that this machine routes or podman has given away.
@@ -110,7 +127,7 @@ func freeSubnet(used []netip.Prefix) (netip.Prefix, error) {
 			}
 		}
 	}
-	return netip.Prefix{}, errors.New("no free subnet for the lab: every /24 of 10.0.0.0/8, 172.16.0.0/12 and 192.168.0.0/16 is routed or given to a podman network: remove one (podman network prune)")
+	return netip.Prefix{}, errors.New("no free subnet for the lab: every /24 of 10.0.0.0/8, 172.16.0.0/12 and 192.168.0.0/16 is routed or given to a podman network")
 }
 
 func nth24(pool netip.Prefix, n int) netip.Prefix {

@@ -1,9 +1,14 @@
 package lab
 
 import (
+	"errors"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
+	"time"
+
+	"krig/internal/rundir"
 )
 
 func prefixes(t *testing.T, all ...string) []netip.Prefix {
@@ -87,5 +92,56 @@ func TestTBF(t *testing.T) {
 		if got := strings.Join(tbf("eth0", rate), " "); got != want {
 			t.Errorf("%d: %s, want %s", rate, got, want)
 		}
+	}
+}
+
+// A subnet that podman has given away meanwhile is drawn again; when there is
+// none, nothing has been made.
+func TestSubnetTaken(t *testing.T) {
+	if lacks := Lacks(Needs{}); len(lacks) > 0 {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("no lab on this machine: %v", lacks)
+		}
+		t.Skipf("no lab on this machine: %v", lacks)
+	}
+	run, err := rundir.Create(t.TempDir(), "taken", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer run.Close()
+	label := someLabel()
+	label.Run = run.Short
+	draws := 0
+	l := &Lab{run: run, label: label, free: func(used []netip.Prefix) (netip.Prefix, error) {
+		if draws++; draws == 1 {
+			return netip.MustParsePrefix("10.88.0.0/24"), nil // podman's own network has it
+		}
+		return freeSubnet(used)
+	}}
+	if err := l.joinNetwork(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	again := &Lab{run: run, label: label, free: func([]netip.Prefix) (netip.Prefix, error) {
+		t.Error("the network is made a second time")
+		return netip.Prefix{}, errors.New("no")
+	}}
+	if err := again.joinNetwork(t.Context()); err != nil || again.subnet != l.subnet {
+		t.Errorf("a second process finds %v (%v), not %v", again.subnet, err, l.subnet)
+	}
+	if draws != 2 || overlaps(l.subnet, prefixes(t, "10.88.0.0/16")) {
+		t.Errorf("after %d draws the subnet is %v", draws, l.subnet)
+	}
+	if err := removeNetwork(t.Context(), networkName(run.Short)); err != nil {
+		t.Fatal(err)
+	}
+	none := &Lab{run: run, label: label, free: func([]netip.Prefix) (netip.Prefix, error) {
+		return freeSubnet(prefixes(t, "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
+	}}
+	if err := none.joinNetwork(t.Context()); err == nil || !strings.Contains(err.Error(), "no free subnet") {
+		t.Errorf("with no free subnet: %v", err)
+	}
+	left, err := Find(t.Context(), run.Short, label.Scope)
+	if err != nil || len(left) > 0 {
+		t.Errorf("%v is left (%v)", left, err)
 	}
 }
