@@ -56,6 +56,26 @@ func TestExamplesHaveAPlan(t *testing.T) {
 	}
 }
 
+// So does the experiment that README.md shows.
+func TestReadmeHasAPlan(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, found := strings.Cut(string(readme), "```yaml\n")
+	text, _, closed := strings.Cut(rest, "```\n")
+	if !found || !closed {
+		t.Fatal("README.md shows no experiment")
+	}
+	file := filepath.Join(t.TempDir(), "readme.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("krig", "plan", file).CombinedOutput(); err != nil {
+		t.Errorf("krig plan: %v\n%s", err, out)
+	}
+}
+
 // examples are the experiments that ship with krig.
 func examples(t *testing.T) []string {
 	t.Helper()

@@ -63,11 +63,11 @@ func (a *app) doctor(ctx context.Context, cells []*experiment.Cell, asJSON bool)
 	} else {
 		t := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 		for _, f := range found {
-			state := "ok"
-			if f.Remedy != "" {
-				state = "missing: " + f.Remedy
+			if f.Remedy == "" {
+				fmt.Fprintf(t, "ok\t%s\t\n", f.What)
+			} else {
+				fmt.Fprintf(t, "missing\t%s\t%s\n", f.What, f.Remedy)
 			}
-			fmt.Fprintf(t, "%s\t%s\n", f.What, state)
 		}
 		if err := t.Flush(); err != nil {
 			return err

@@ -121,7 +121,7 @@ func (a *app) outcome(out pipeline.Outcome, kept bool, err error) error {
 		a.say("report: %s", out.Run.Path("report.html"))
 	}
 	if out.Run != nil && kept && out.Leftovers == nil {
-		a.say("kept standing; take it down with: krig down %s", out.Run.ID)
+		a.say("kept standing; take it down with: %skrig down %s", a.runsPrefix(), out.Run.ID)
 	}
 	for _, l := range out.Leftovers {
 		a.say("left: %s", l)
