@@ -25,7 +25,7 @@ type Cmd struct {
 // announce prints the process group on standard output, after a mark that
 // tells it from whatever a login shell prints, and becomes the command. Inside
 // sudo it tells the group that sudo gave the command.
-const announce = `read -r a b c d g r </proc/$$/stat; printf '%s %s\n' "$0" "$g"; exec "$@"`
+const announce = `read -r a b c d g r </proc/$$/stat; printf '%s %s\n' "$1" "$g"; shift; exec "$@"`
 
 // signalGroup sends a signal to a process group.
 const signalGroup = `kill -s "$0" -- "-$1"`
@@ -85,7 +85,7 @@ func (cmd Cmd) argv(mark string, sudo bool) []string {
 	if len(cmd.Env) > 0 {
 		argv = append(append([]string{"env"}, cmd.Env...), argv...)
 	}
-	argv = append([]string{"sh", "-c", announce, mark}, argv...)
+	argv = append([]string{"sh", "-c", announce, "sh", mark}, argv...)
 	if sudo {
 		argv = append([]string{"sudo", "-n", "--"}, argv...)
 	}

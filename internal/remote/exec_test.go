@@ -56,7 +56,7 @@ func TestExitError(t *testing.T) {
 		}{
 			{[]string{"sh", "-c", "echo no such thing >&2; exit 3"}, 3, "", `sh -c 'echo no such thing >&2; exit 3': exit 3: no such thing`},
 			{[]string{"sh", "-c", "kill -TERM $$"}, 143, "TERM", `sh -c 'kill -TERM $$': ended by SIGTERM`},
-			{[]string{"no-such-program", "x"}, 127, "", `no-such-program x: exit 127: `},
+			{[]string{"no-such-program", "x"}, 127, "", `no-such-program x: exit 127: sh: `},
 		} {
 			_, err := c.Output(ctx, tc.argv...)
 			var exit *ExitError
