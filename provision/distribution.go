@@ -160,7 +160,10 @@ func apacheVersion(jar string) string {
 	if !ok {
 		return jar
 	}
-	if parsed.major == 6 {
+	switch {
+	case parsed.major < 6:
+		return jar // older than any Kafka that krig runs
+	case parsed.major == 6:
 		return fmt.Sprintf("2.%d.%d", parsed.minor+6, parsed.patch)
 	}
 	return fmt.Sprintf("%d.%d.%d", parsed.major-4, parsed.minor, parsed.patch)

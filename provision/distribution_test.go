@@ -282,7 +282,7 @@ func TestCacheTakesTurns(t *testing.T) {
 }
 
 func TestApacheVersion(t *testing.T) {
-	for jar, want := range map[string]string{"4.4.0": "4.4.0", "7.9.1-ccs": "3.9.1", "7.0.0-ce": "3.0.0", "8.0.0-ccs": "4.0.0", "6.2.1-ccs": "2.8.1", "4.4.0-rc1": "4.4.0-rc1"} {
+	for jar, want := range map[string]string{"4.4.0": "4.4.0", "7.9.1-ccs": "3.9.1", "7.0.0-ce": "3.0.0", "8.0.0-ccs": "4.0.0", "6.2.1-ccs": "2.8.1", "5.5.0-ccs": "5.5.0-ccs", "4.4.0-rc1": "4.4.0-rc1"} {
 		if got := apacheVersion(jar); got != want {
 			t.Errorf("apacheVersion(%s) = %s, want %s", jar, got, want)
 		}

@@ -4,7 +4,7 @@
 # brokers' Java virtual machine. Ends them when its standard input ends.
 dir=$1 jars=$2
 shift 2
-id=$(java -cp "$jars/*" kafka.tools.StorageTool random-uuid 2>/dev/null)
+id=AAAAAAAAAAAAAAAAAAAAAQ # as good as random here, and no virtual machine more
 quorum=3001@127.0.0.1:29093
 node() {
 	mkdir -p "$dir/$1"
