@@ -24,6 +24,7 @@ const (
 	collectStart = 30 * time.Second // until a host's collectors run; scaled by its speed
 	collectEnd   = 3 * time.Minute  // until they have closed and converted their files
 	collectFetch = 5 * time.Minute  // until a host's files are home
+	collectGone  = 20 * time.Second // the same, where the agent is gone and the host may be too
 	collectMost  = 24 * time.Hour   // after which collectors end by themselves, were all else to fail
 	jvmUsual     = 0.3              // s of a JVM's start on a machine that needs no longer limits
 	fullFrom     = 0.9              // share of a data disk from which it counts as full
@@ -101,10 +102,28 @@ func (s *Session) watch(a Ask, h rundir.Host, dir string) *watched {
 	for _, d := range h.Disks {
 		w.asked.Disks = append(w.asked.Disks, d.Device)
 	}
-	if h.Name != machine && len(h.Disks) == 0 {
-		w.asked.Iostat = w.asked.Iostat && !h.Shared // a shared kernel would show the machine's disks as the host's
+	w.asked.Real = !h.Shared && len(h.Disks) == 0
+	if h.Shared && len(h.Disks) == 0 {
+		w.asked.Iostat = false // the kernel would show the machine's disks as the host's
+	}
+	if h.Name == machine {
+		w.asked.Disks = s.sharedDisks()
 	}
 	return w
+}
+
+// sharedDisks are the disks of all hosts that share this machine's kernel: here
+// they have the same names.
+func (s *Session) sharedDisks() []string {
+	var out []string
+	for _, h := range s.rig.Hosts {
+		for _, d := range h.Disks {
+			if h.Shared {
+				out = append(out, d.Device)
+			}
+		}
+	}
+	return out
 }
 
 // start starts a host's collectors and waits until they run.
@@ -195,7 +214,11 @@ func (c *collection) stop(ctx context.Context) {
 	for _, w := range c.hosts {
 		wg.Go(func() {
 			c.end(ctx, w)
-			fetch, cancel := context.WithTimeout(ctx, collectFetch)
+			limit := collectFetch
+			if !w.closed() {
+				limit = collectGone
+			}
+			fetch, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not within %v", limit))
 			defer cancel()
 			if err := c.fetch(fetch, w); err != nil {
 				w.lose("%v", err)
@@ -248,6 +271,13 @@ func (c *collection) fetch(ctx context.Context, w *watched) error {
 		return fmt.Errorf("removing collected files: %w", err)
 	}
 	return nil
+}
+
+// closed tells whether the agent has closed and listed the files.
+func (w *watched) closed() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.files != nil
 }
 
 // list are the names of a host's files: as the agent told, else what lies there.

@@ -225,8 +225,8 @@ func hardware(name string) bool {
 	return name != ""
 }
 
-// disk sums the host's own disks. Where none were named, as on this machine,
-// those are its real ones: a lab's loop devices write to them.
+// disk sums the host's own disks. On a machine of which none were named those
+// are its real ones: the lab's loop devices write to them, and are there beside them.
 func (r *hostRead) disk(w *watched, all []*hoststat.Series, files *hoststat.Files) {
 	own := map[string]bool{}
 	if files != nil {
@@ -240,7 +240,11 @@ func (r *hostRead) disk(w *watched, all []*hoststat.Series, files *hoststat.File
 	with := func(measure string, f func(a, b float64) float64) {
 		var parts []*hoststat.Series
 		for _, s := range all {
-			if s.Measure == measure && (own[s.Of] || len(own) == 0 && !w.host.Shared && realDisk(s.Of)) {
+			keep := own[s.Of]
+			if w.asked.Real {
+				keep = realDisk(s.Of)
+			}
+			if s.Measure == measure && keep {
 				parts = append(parts, s)
 			}
 		}

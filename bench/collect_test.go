@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -34,7 +36,7 @@ func labSession(t *testing.T, spec labtest.Spec) *Session {
 	for _, h := range hosts {
 		conn, err := fleet.Conn(t.Context(), h.Name)
 		if err == nil {
-			err = conn.Put(t.Context(), filepath.Join(dir, "krig-agent"), "/krig/krig-agent")
+			err = conn.Put(t.Context(), filepath.Join(dir, "krig-agent-linux-"+runtime.GOARCH), "/krig/krig-agent")
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -165,7 +167,7 @@ func TestCollectKnownLoad(t *testing.T) {
 	if got := known(t, hosts, "b2", "disk.write"); got > write/100 {
 		t.Errorf("the idle disk of b2 writes %v B/s: another's", got)
 	}
-	for _, name := range []string{"cpu.busy", "cpu.pressure", "memory.available", "network.receive"} {
+	for _, name := range []string{"cpu.busy", "cpu.pressure", "memory.available", "network.receive", "disk.write"} {
 		known(t, hosts, machine, name)
 	}
 	if got := known(t, hosts, "b1", "memory.available"); got <= 0 || got > 2<<30 {
@@ -189,9 +191,9 @@ func TestCollectKnownLoad(t *testing.T) {
 }
 
 // A collector that dies is started once more, and the hole shows; an agent
-// that dies costs the rest of that host's samples, and says so.
+// that dies costs the rest of that host's samples, a host that dies its files, and says so.
 func TestCollectFaults(t *testing.T) {
-	s := labSession(t, labtest.Spec{Brokers: 2, Workers: 1})
+	s := labSession(t, labtest.Spec{Brokers: 2, Workers: 2})
 	c, err := s.collect(t.Context(), Ask{Cell: collected(), Repeat: 1, Attempt: 1}, "cells/c1/1/hosts")
 	if err != nil {
 		t.Fatal(err)
@@ -201,9 +203,16 @@ func TestCollectFaults(t *testing.T) {
 	s.root(t, "b2", "sh", "-c", "kill -9 $(pgrep -x krig-agent -o)")
 	time.Sleep(2 * time.Second)
 	s.root(t, "b1", "sh", "-c", "kill -9 $(pgrep -x sar)")
+	if out, err := exec.Command("podman", "kill", "krig-"+s.run.Short+"-w2").CombinedOutput(); err != nil {
+		t.Fatalf("ending a host: %v: %s", err, out)
+	}
 	time.Sleep(4 * time.Second)
 	phase := result.Phase{Name: "steady", Start: c.started, End: time.Now()}
+	asked := time.Now()
 	c.stop(t.Context())
+	if took := time.Since(asked); took > 45*time.Second {
+		t.Errorf("stopping took %v", took)
+	}
 	hosts, series, _ := c.read([]result.Phase{phase})
 	for name, h := range hosts {
 		t.Log(name, "lost:", h.Lost)
@@ -215,6 +224,9 @@ func TestCollectFaults(t *testing.T) {
 	}
 	if !strings.Contains(hosts["b2"].Lost, "krig-agent has ended") {
 		t.Error("b2 does not say that its agent is gone")
+	}
+	if !strings.Contains(hosts["w2"].Lost, "bringing files home") {
+		t.Error("w2 does not say why its files are missing")
 	}
 	if hosts["w1"].Lost != "" {
 		t.Errorf("w1 lost: %s", hosts["w1"].Lost)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -309,7 +310,7 @@ func toolPlace(t *testing.T, workers int) *place {
 	}
 	for _, h := range rig.Hosts {
 		rig.Prepared.Hosts = append(rig.Prepared.Hosts, rundir.PreparedHost{
-			Name: h.Name, Dir: t.TempDir(), Agent: filepath.Join(dir, "krig-agent"), Java: java, Kafka: jars,
+			Name: h.Name, Dir: t.TempDir(), Agent: filepath.Join(dir, "krig-agent-linux-"+runtime.GOARCH), Java: java, Kafka: jars,
 		})
 	}
 	p.cluster = &rundir.Cluster{Version: "4.4.0", Brokers: []rundir.Node{{ID: 1, Host: "b1", Listener: addr, LogDir: filepath.Join(data, "log")}}}

@@ -8,7 +8,8 @@ type Ask struct {
 	Sar      bool     `json:"sar"`
 	Iostat   bool     `json:"iostat"`
 	Pidstat  bool     `json:"pidstat"`
-	Disks    []string `json:"disks"`           // device paths that iostat keeps; empty: all that exist
+	Disks    []string `json:"disks"`           // device paths that iostat keeps
+	Real     bool     `json:"real,omitempty"`  // it keeps the machine's real disks too
 	Cgroup   bool     `json:"cgroup"`          // the host is a cgroup: CPU and memory are that
 	Path     string   `json:"path,omitempty"`  // the cgroup below each controller's mount, where the whole tree is mounted
 	Watch    string   `json:"watch,omitempty"` // directory whose file system's free space is watched

@@ -50,6 +50,9 @@ func collect(ctx context.Context, s *agent.Session) error {
 	for _, path := range ask.Disks {
 		c.devices = append(c.devices, kernelName(path))
 	}
+	if ask.Real {
+		c.devices = append(c.devices, realDisks()...)
+	}
 	return c.run(ctx)
 }
 
@@ -60,6 +63,16 @@ func kernelName(path string) string {
 		path = real
 	}
 	return filepath.Base(path)
+}
+
+// realDisks are the disks that are no layer on top of others: those behind
+// which there is a device.
+func realDisks() []string {
+	found, _ := filepath.Glob("/sys/block/*/device") // the pattern is right
+	for i, path := range found {
+		found[i] = filepath.Base(filepath.Dir(path))
+	}
+	return found
 }
 
 // collectors is one running collect verb.
