@@ -61,7 +61,7 @@ func victim(runs string) error {
 	return run.Close()
 }
 
-// start starts a victim and returns its run directory.
+// startVictim starts a victim and returns its run directory.
 func startVictim(t *testing.T, runs string, env ...string) (*exec.Cmd, string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -82,7 +82,7 @@ func startVictim(t *testing.T, runs string, env ...string) (*exec.Cmd, string) {
 	return cmd, dir
 }
 
-// kill ends a victim after a while, or lets it end.
+// killAfter ends a victim after a while, or lets it end.
 func killAfter(t *testing.T, cmd *exec.Cmd, d time.Duration) {
 	t.Helper()
 	ended := make(chan error, 1)
@@ -263,6 +263,13 @@ func TestTwoRuns(t *testing.T) {
 	labtest.Scope(t)
 	run := labtest.Run(t)
 	hosts := apply(t, run, labtest.Spec{Brokers: 1, DiskSize: 16 << 20, DiskProfile: "hdd"})
+	labDir, err := lab.Dir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen := traces(t, run.Short, labDir); len(seen) < 5 { // else nothing would prove nothing
+		t.Errorf("of a rig that stands only %v is seen", seen)
+	}
 	cmd, dir := startVictim(t, t.TempDir())
 	killAfter(t, cmd, 2500*time.Millisecond)
 	all, err := infra.Find(t.Context(), infra.Label{Scope: os.Getenv("KRIG_SCOPE")})

@@ -1,7 +1,6 @@
 package infra_test
 
 import (
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -66,7 +65,7 @@ func traces(t *testing.T, short, labDir string) []string {
 	return out
 }
 
-// rules are the kernel's throttle rules of loop devices that no device has a
+// strayRules are the kernel's throttle rules of loop devices that no device has a
 // file for: nobody's, so they must not be there.
 func strayRules(t *testing.T) []string {
 	t.Helper()
@@ -88,24 +87,4 @@ func strayRules(t *testing.T) []string {
 		}
 	}
 	return out
-}
-
-// links counts this machine's network devices that belong to containers.
-func links(t *testing.T) int {
-	t.Helper()
-	out, err := exec.Command("ip", "-json", "link").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all []struct{ Ifname string }
-	if err := json.Unmarshal(out, &all); err != nil {
-		t.Fatal(err)
-	}
-	n := 0
-	for _, l := range all {
-		if strings.HasPrefix(l.Ifname, "veth") || strings.HasPrefix(l.Ifname, "podman") {
-			n++
-		}
-	}
-	return n
 }

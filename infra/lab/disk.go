@@ -89,7 +89,7 @@ func allocate(path string, size int64) error {
 
 func retryInterrupted(do func() error) error {
 	for {
-		if err := do(); err != unix.EINTR {
+		if err := do(); !errors.Is(err, unix.EINTR) {
 			return err
 		}
 	}

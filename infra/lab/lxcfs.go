@@ -70,7 +70,7 @@ func (l *Lab) launchLxcfs(ctx context.Context, program, mount string) error {
 	for !answers(mount) {
 		select {
 		case err := <-ended:
-			return fmt.Errorf("it ended: %v", err)
+			return errors.Join(errors.New("it ended"), err)
 		case <-limit:
 			return errors.New("no answer within 10 s")
 		case <-ctx.Done():

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"krig/internal/rundir"
 )
 
@@ -84,12 +86,20 @@ func finish(ctx context.Context, p process) error {
 
 // gone waits for the end of a process that need not be our own child.
 func gone(ctx context.Context, o rundir.Owner, limit time.Duration) bool {
+	fd, err := unix.PidfdOpen(o.PID, 0)
+	if err != nil {
+		return !o.Alive()
+	}
+	defer unix.Close(fd)
 	deadline := time.Now().Add(limit)
-	for o.Alive() {
+	for o.Alive() { // also tells that the descriptor is not another process's
 		if ctx.Err() != nil || time.Now().After(deadline) {
 			return false
 		}
-		time.Sleep(10 * time.Millisecond) // no event tells of another's child
+		const step = 100 // milliseconds after which ctx is looked at again
+		if _, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, step); err != nil && !errors.Is(err, unix.EINTR) {
+			return false
+		}
 	}
 	return true
 }

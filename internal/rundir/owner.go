@@ -102,7 +102,7 @@ func parseStat(line string) (start uint64, state byte, err error) {
 		return 0, 0, errors.New("no program name in the process's stat")
 	}
 	fields := strings.Fields(line[i+1:])
-	const stateField, startField = 3 - 3, 22 - 3
+	const stateField, startField = 0, 19 // field 3 is the first after the name
 	if len(fields) <= startField || len(fields[stateField]) != 1 {
 		return 0, 0, errors.New("the process's stat is too short")
 	}
