@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -179,7 +180,7 @@ const start = `mkdir -p -m 0755 /run/sshd && echo 'root:*:::::::' >/etc/shadow &
 func (l *Lab) runArgs(s Spec, ip, device, dir string) ([]string, error) {
 	labDir := filepath.Dir(l.dir)
 	args := []string{"run", "--detach", "--name", l.container(s.Name), "--hostname", s.Name,
-		"--network", networkName(l.run.Short), "--ip", ip, "--pidfile", filepath.Join(dir, "pid"),
+		"--network", networkName(l.run.Short), "--ip", ip, "--mac-address", macOf(ip), "--pidfile", filepath.Join(dir, "pid"),
 		"--cap-add", "ALL", "--cap-drop", strings.Join(machineCaps(), ","), "--cgroupns", "private", "--systemd", "false", "--pids-limit", "-1",
 		"--security-opt", "seccomp=unconfined", "--security-opt", "apparmor=unconfined",
 		"--security-opt", "label=disable", "--security-opt", "unmask=/sys/dev/block",
@@ -208,6 +209,13 @@ func (l *Lab) runArgs(s Spec, ip, device, dir string) ([]string, error) {
 	args = append(args, lxcfsFlags(l.lxcfs)...)
 	args = append(args, "--volume", filepath.Join(dir, "ssh")+":/etc/ssh:ro")
 	return append(args, "--rootfs", "/:O", "/bin/sh", "-c", start), nil
+}
+
+// macOf is an address's own link address. A host that is made again keeps it,
+// or its neighbours would go on sending to the old one for some time.
+func macOf(ip string) string {
+	b := netip.MustParseAddr(ip).As4() // ours: taken from the run's subnet
+	return net.HardwareAddr{0x02, 0x6b, b[0], b[1], b[2], b[3]}.String()
 }
 
 // memoryFlags limit memory, and memory with swap to the same where the kernel

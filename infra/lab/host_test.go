@@ -21,7 +21,7 @@ func TestRunArgs(t *testing.T) {
 	}
 	line := strings.Join(args, " ")
 	for _, want := range []string{
-		"run --detach --name krig-abc123-b1 --hostname b1 --network krig-abc123 --ip 10.1.2.11 ",
+		"run --detach --name krig-abc123-b1 --hostname b1 --network krig-abc123 --ip 10.1.2.11 --mac-address 02:6b:0a:01:02:0b ",
 		" --memory 2147483648b ", " --cpus 1.5 ", " --device /dev/loop3 ", " --label krig-run=abc123 ", " --label krig-hold=run ",
 		" --label krig-expiry=2030-01-02T03:04:05Z ", " --mount type=tmpfs,dst=/root,notmpcopyup,tmpfs-mode=0755 ",
 		" --mount type=tmpfs,dst=/tmp,notmpcopyup,tmpfs-mode=1777 ", " --volume /data/krig-abc123/lxcfs/proc/stat:/proc/stat:ro ",
