@@ -13,6 +13,7 @@ LINT    := $(CACHE)/bin/golangci-lint
 RACE := internal/agent internal/cli internal/experiment internal/remote internal/rundir bench/hoststat
 
 GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false
+BUILD_ID := -X krig/internal/agent.build=$(VERSION)
 GO_TEST  := go test -timeout 20m
 
 .DEFAULT_GOAL := help
@@ -64,10 +65,10 @@ packages-test:
 	@.ci/packages lab test
 
 krig:
-	@$(GO_BUILD) -ldflags '-X main.version=$(VERSION)' -o bin/krig ./cmd/krig
+	@$(GO_BUILD) -ldflags '-X main.version=$(VERSION) $(BUILD_ID)' -o bin/krig ./cmd/krig
 
 agent-amd64 agent-arm64: agent-%:
-	@GOOS=linux GOARCH=$* $(GO_BUILD) -ldflags '-s -w' -o bin/krig-agent-linux-$* ./cmd/krig-agent
+	@GOOS=linux GOARCH=$* $(GO_BUILD) -ldflags '-s -w $(BUILD_ID)' -o bin/krig-agent-linux-$* ./cmd/krig-agent
 
 lint-tool:
 	@$(LINT) version 2>/dev/null | grep -q 'version $(LINT_VERSION) ' || \
