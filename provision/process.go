@@ -55,12 +55,20 @@ func (s *site) launchOne(ctx context.Context, cluster string, n *node, format bo
 	if err != nil {
 		return 0, err
 	}
-	if !format {
-		cluster = "-"
+	how := "none"
+	if format {
+		from, err := s.putFormat(ctx, c, n, cluster)
+		if err != nil {
+			return 0, fmt.Errorf("formatting %s: %w", n.name(), err)
+		}
+		how = "tool:" + cluster
+		if from != "" {
+			how = "copy:" + from
+		}
 	}
 	config := s.l.config(n.name())
 	jars := s.l.dist(s.dist.id) + "/*"
-	args := append([]string{n.logFile, config, cluster, n.prepared.Java, jars},
+	args := append([]string{n.logFile, config, n.dir, how, n.prepared.Java, jars},
 		jvmFlags(n, s.cell.Kafka.JVM, s.l.logging(), s.jars)...)
 	var out string
 	entry := rundir.Entry{Kind: kindProcess, Scope: n.host.Name, Ref: config}

@@ -1,0 +1,60 @@
+package provision
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"krig/internal/experiment"
+)
+
+// What krig writes into a broker's log directory is what the version's own
+// StorageTool writes there, but for ids.
+func TestBrokerFormat(t *testing.T) {
+	for _, p := range []string{"java", "mvn"} {
+		if _, err := exec.LookPath(p); err != nil {
+			if os.Getenv("CI") != "" {
+				t.Fatal(err)
+			}
+			t.Skipf("%s is not installed", p)
+		}
+	}
+	d, err := resolve(t.Context(), testRun(t), experiment.Kafka{Version: "4.4.0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, err := d.brokerFormat(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	java, ok := localJava(t.Context(), 17)
+	if !ok {
+		t.Skip("this machine's Java is older than 17")
+	}
+	dir := t.TempDir()
+	if err := d.formatHere(t.Context(), java, dir, filepath.Join(dir, "log")); err != nil {
+		t.Fatal(err)
+	}
+	tools, err := readFiles(filepath.Join(dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(ours) != len(tools) {
+		t.Errorf("krig writes %d files, the tool %d", len(ours), len(tools))
+	}
+	for name := range tools {
+		if len(ours[name]) != len(tools[name]) {
+			t.Errorf("%s: %d bytes, the tool's has %d", name, len(ours[name]), len(tools[name]))
+		}
+	}
+	want, got := readProperties(string(tools[metaFile])), readProperties(string(forNode(ours[metaFile], "our-cluster", 7)))
+	if got["cluster.id"] != "our-cluster" || got["node.id"] != "7" || len(got["directory.id"]) != 22 || got["directory.id"] == want["directory.id"] {
+		t.Errorf("%s: %v", metaFile, got)
+	}
+	for k, v := range want {
+		if k != "cluster.id" && k != "node.id" && k != "directory.id" && got[k] != v || len(got) != len(want) {
+			t.Errorf("%s: %v, the tool's is %v", metaFile, got, want)
+		}
+	}
+}
