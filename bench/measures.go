@@ -107,12 +107,6 @@ func (c *conductor) phases(steady result.Phase) []result.Phase {
 // setRates sets what went through in the window, and what did not.
 func (c *conductor) setRates(out *loaded, m *merged, steady result.Phase) {
 	length := steady.End.Sub(steady.Start).Seconds()
-	if length <= 0 {
-		for name, unit := range map[string]string{"produce.rate": result.RecordsPerSecond, "produce.throughput": result.BytesPerSecond} {
-			out.measures.SetUnknown(name, unit, "nothing was acknowledged")
-		}
-		return
-	}
 	produced := float64(m.counters.AckedW)
 	if c.counter != nil {
 		appended, err := c.setAppended(out, m, steady)
@@ -122,13 +116,24 @@ func (c *conductor) setRates(out *loaded, m *merged, steady result.Phase) {
 		}
 		produced = appended
 	}
+	if length <= 0 {
+		for name, unit := range map[string]string{"produce.rate": result.RecordsPerSecond, "produce.throughput": result.BytesPerSecond} {
+			out.measures.SetUnknown(name, unit, "nothing was stored")
+		}
+		out.invalid = first(out.invalid, "the brokers stored nothing")
+		return
+	}
 	out.measures.Set("produce.rate", produced/length, result.RecordsPerSecond)
 	out.measures.Set("produce.throughput", produced/length*c.size, result.BytesPerSecond)
 	out.measures.Set("produce.errors", float64(m.counters.FailedW), result.Records)
 	out.measures.Set("produce.censored", float64(m.censored), result.Records)
-	if m.counters.IntendedW > 0 {
+	asked := m.counters.IntendedW
+	if c.rate() == 0 {
+		asked -= m.censored // at a ceiling the buffers are full of them: nothing was promised
+	}
+	if asked > 0 && c.counter == nil {
 		good := m.counters.IntendedW - m.counters.FailedW - m.censored
-		out.measures.Set("availability", float64(good)/float64(m.counters.IntendedW), result.Ratio)
+		out.measures.Set("availability", float64(good)/float64(asked), result.Ratio)
 	}
 	if c.consumers() > 0 {
 		c.setConsumed(out, m, steady)
@@ -291,12 +296,15 @@ func (c *conductor) judge(out *loaded, m *merged) {
 
 // judgeRate applies the generator's own rule and tells whether the rate was kept.
 func (c *conductor) judgeRate(out *loaded, m *merged) {
-	reported := time.Duration(m.byName[loadgen.Produce].ValueAtQuantile(99))
-	allowed := max(lateLeast, reported/10)
+	allowed := lateLeast
+	if c.counter == nil {
+		allowed = max(allowed, time.Duration(m.byName[loadgen.Produce].ValueAtQuantile(99))/10)
+	}
 	for _, w := range c.workers {
 		late := m.late[w.host]
 		if p99 := time.Duration(late.ValueAtQuantile(99)); late.TotalCount() > 0 && p99 > allowed {
-			out.invalid = first(out.invalid, fmt.Sprintf("%s: the generator's scheduler woke late: %v at its p99, above %v", w.host, p99, allowed))
+			out.invalid = first(out.invalid, fmt.Sprintf("%s: the generator's scheduler woke late: %v at its p99, above %v",
+				w.host, p99.Round(10*time.Microsecond), allowed.Round(10*time.Microsecond)))
 		}
 	}
 	growth, _ := out.measures.Get("produce.backlog.growth")

@@ -20,22 +20,31 @@ import (
 
 	"krig/bench/loadgen"
 	"krig/internal/experiment"
+	"krig/internal/result"
 	"krig/internal/rundir"
 )
 
-// realBroker starts one combined Kafka node on this machine and returns its
-// address and the class path. KRIG_KAFKA_JARS names a directory of jars.
-func realBroker(tb testing.TB) (addr, classpath, logDir string) {
+// realBroker starts one combined Kafka node on this machine, from the
+// distribution in krig's cache, and returns its address and the class path.
+func realBroker(tb testing.TB, dir string) (addr, classpath, logDir string) {
 	tb.Helper()
-	jars := os.Getenv("KRIG_KAFKA_JARS")
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var jars string
+	for _, below := range []string{"*4.4.0*", "*4.4.0*/*"} {
+		if found, _ := filepath.Glob(filepath.Join(cache, "krig", "kafka", below, "kafka-tools-4.4.0.jar")); len(found) > 0 {
+			jars = filepath.Dir(found[0])
+		}
+	}
 	if jars == "" {
-		lacking(tb, "KRIG_KAFKA_JARS does not name a directory of Kafka's jars")
+		lacking(tb, "Kafka 4.4.0 is not in krig's cache: make setup")
 	}
 	if _, err := exec.LookPath("java"); err != nil {
 		lacking(tb, "there is no java")
 	}
 	classpath = filepath.Join(jars, "*")
-	dir := tb.TempDir()
 	logDir = filepath.Join(dir, "data")
 	addr, controller := freePort(tb), freePort(tb)
 	config := filepath.Join(dir, "server.properties")
@@ -119,7 +128,7 @@ var (
 // drivers and compares: 1 KiB records, acks=1, 128 KiB batches, one client.
 func BenchmarkNativeVsPerftest(b *testing.B) {
 	const records, size = 1_500_000, 1024
-	addr, classpath, logDir := realBroker(b)
+	addr, classpath, logDir := realBroker(b, b.TempDir())
 	p := realPlace(b, addr, logDir)
 	settings := map[string]string{"acks": "1", "batch.size": "131072"}
 	for b.Loop() {
@@ -151,6 +160,45 @@ func BenchmarkNativeVsPerftest(b *testing.B) {
 		b.ReportMetric(ours/theirs, "consume-ratio")
 		b.ReportMetric(ours/mebi, "native-consume-MiB/s")
 		b.ReportMetric(theirs/mebi, "perftest-consume-MiB/s")
+	}
+}
+
+func TestNativeOnARealBroker(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a broker")
+	}
+	brokerOnce.Lock()
+	defer brokerOnce.Unlock()
+	dir, err := os.MkdirTemp("/dev/shm", "krig-bench") // in memory: nobody else's pages to wait for
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	addr, _, logDir := realBroker(t, dir)
+	p := realPlace(t, addr, logDir)
+	for _, acks := range []string{"all", "0"} {
+		r := p.measure(cell(func(c *experiment.Cell) {
+			c.ID = "acks-" + acks
+			c.Bench.Partitions, c.Bench.Producers, c.Bench.Consumers = count(3), count(2), count(1)
+			c.Bench.Producer["acks"] = acks
+			c.Bench.Records, c.Bench.Duration = count(20_000), 0
+		}))
+		if r.Status != result.Valid {
+			t.Errorf("acks=%s: %s: %s", acks, r.Status, r.Reason)
+			continue
+		}
+		if lost, known := r.Measures.Get("produce.lost"); known != (acks == "0") || lost != 0 {
+			t.Errorf("acks=%s: produce.lost = %v, known %v", acks, lost, known)
+		}
+		if value(t, r, "produce.rate") <= 0 || value(t, r, "consume.rate") <= 0 {
+			t.Errorf("acks=%s: %v", acks, r.Measures)
+		}
+		if r.Settle.Residue != "" {
+			t.Errorf("acks=%s: not settled: %s", acks, r.Settle.Residue)
+		}
+		if left, err := filepath.Glob(filepath.Join(logDir, "krig-*")); err != nil || len(left) > 0 {
+			t.Errorf("acks=%s: directories left: %v %v", acks, left, err)
+		}
 	}
 }
 

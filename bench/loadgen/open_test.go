@@ -80,7 +80,7 @@ func TestFullBufferIsTheClustersDoing(t *testing.T) {
 			t.Errorf("the longest delay before a send is %v s, want nearly the whole 10", delay)
 		}
 		if c.summary.Censored != 10_000-c.histogram(Produce).TotalCount() {
-			t.Errorf("censored %d and acknowledged %d of 10000", c.summary.Censored, c.histogram(Produce).TotalCount())
+			t.Errorf("censored %d and acknowledged %d of 10000: %+v", c.summary.Censored, c.histogram(Produce).TotalCount(), c.summary)
 		}
 	})
 }

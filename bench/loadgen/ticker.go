@@ -39,15 +39,13 @@ func (t *ticker) run(ctx context.Context) {
 	}
 }
 
-// last sends what came after the last whole second.
+// last sends what came after the last whole second. It may have no length: something may have
+// been recorded at that very moment.
 func (t *ticker) last() error {
 	if t.err != nil {
 		return t.err
 	}
-	if now := t.load.clock.now(); now > t.from {
-		return t.send(now)
-	}
-	return nil
+	return t.send(max(t.load.clock.now(), t.from))
 }
 
 // send takes what was counted since the interval before. It is taken a moment
