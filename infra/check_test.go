@@ -119,3 +119,26 @@ func TestLeft(t *testing.T) {
 		t.Errorf("not named: %v", err)
 	}
 }
+
+// down in another environment than run's still finds everything by the ledger.
+func TestOtherDataFolder(t *testing.T) {
+	labtest.Need(t)
+	labtest.Scope(t)
+	made, err := os.MkdirTemp("/var/lib", "krig-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(made)
+	run := labtest.Run(t)
+	for _, spec := range []labtest.Spec{{Brokers: 1, DiskSize: 16 << 20}, {Workers: 1}} {
+		t.Setenv("KRIG_LAB_DIR", made)
+		apply(t, run, spec)
+		t.Setenv("KRIG_LAB_DIR", t.TempDir())
+		if err := infra.Destroy(t.Context(), run); err != nil {
+			t.Error(err)
+		}
+		if left, err := os.ReadDir(made); err != nil || len(left) > 0 {
+			t.Errorf("%v is left (%v)", left, err)
+		}
+	}
+}

@@ -34,7 +34,7 @@ func Destroy(ctx context.Context, run *rundir.Run) error {
 			return err
 		}
 		if len(left) == 0 {
-			return closeEntries(ctx, run)
+			return closeEntries(run)
 		}
 		if cause = Remove(ctx, left); ctx.Err() != nil {
 			break
@@ -52,7 +52,7 @@ func last(ctx context.Context, run *rundir.Run, label Label, cause error) error 
 		return errors.Join(err, cause)
 	}
 	if len(left) == 0 {
-		return closeEntries(ctx, run)
+		return closeEntries(run)
 	}
 	return &LeftError{Run: run.Short, Left: left, Cause: cause}
 }
@@ -123,7 +123,7 @@ func unseen(ctx context.Context, run *rundir.Run) (bool, error) {
 // closeEntries marks as undone what has been seen to be gone: the lab's own
 // things, and whatever stood on its hosts. A rule is set back once more, as no
 // label finds the one that outlived its device.
-func closeEntries(ctx context.Context, run *rundir.Run) error {
+func closeEntries(run *rundir.Run) error {
 	standing, err := run.Ledger.Standing()
 	if err != nil {
 		return err
@@ -131,7 +131,7 @@ func closeEntries(ctx context.Context, run *rundir.Run) error {
 	var errs []error
 	for _, e := range standing {
 		if lab.Makes(e.Kind) || e.Scope != "" {
-			errs = append(errs, run.Ledger.Undo(e, func() error { return lab.Closed(ctx, e.Kind, e.Ref) }))
+			errs = append(errs, run.Ledger.Undo(e, func() error { return lab.Closed(e.Kind, e.Ref) }))
 		}
 	}
 	return errors.Join(append(errs, lab.Forget(run))...)

@@ -207,6 +207,9 @@ func TestKept(t *testing.T) {
 			t.Errorf("found %+v", l)
 		}
 	}
+	if _, err := exec.LookPath("lxcfs"); err == nil && kinds["lxcfs"] != 1 {
+		t.Errorf("lxcfs did not outlive its krig: %v", kinds)
+	}
 	if kinds["container"] != 3 || kinds["network"] != 1 || kinds["loop"] != 2 || kinds["folder"] != 1 {
 		t.Errorf("found %v", kinds)
 	}

@@ -164,10 +164,32 @@ func Remove(ctx context.Context, things []Thing) error {
 		errs = append(errs, err)
 		things = join(things[1:], more)
 	}
-	for _, t := range things {
-		errs = append(errs, remove(ctx, t))
+	for len(things) > 0 {
+		n := 1
+		if things[0].Kind == KindContainer { // podman removes several side by side
+			for n < len(things) && things[n].Kind == KindContainer {
+				n++
+			}
+		}
+		errs = append(errs, removeAlike(ctx, things[:n]))
+		things = things[n:]
 	}
 	return errors.Join(errs...)
+}
+
+// removeAlike removes one thing, or several containers.
+func removeAlike(ctx context.Context, things []Thing) error {
+	if len(things) == 1 {
+		return remove(ctx, things[0])
+	}
+	names := make([]string, len(things))
+	for i, t := range things {
+		names[i] = t.Ref
+	}
+	if err := removeContainers(ctx, names...); err != nil {
+		return fmt.Errorf("removing containers: %w", err)
+	}
+	return nil
 }
 
 // join adds what is new, in the order of removal.
@@ -243,10 +265,14 @@ func EndChild(ctx context.Context, ref string) error {
 	return end(ctx, p, syscall.SIGKILL)
 }
 
-// Closed does what is left to do for a thing that Find sees no more: the rule
-// of a device that no longer belongs to the run. A device that has another
-// file by now keeps its rule.
-func Closed(_ context.Context, kind, ref string) error {
+// Closed does what is left to do for a thing of the ledger that Find does not
+// see: the rule of a device that no longer belongs to the run, unless the
+// device has another file by now; and a folder in another data folder than
+// this process's.
+func Closed(kind, ref string) error {
+	if l, ok := folderLabel(ref); kind == KindFolder && ok && exists(ref) {
+		return removeFolder(ref, l)
+	}
 	if kind != KindThrottle {
 		return nil
 	}
