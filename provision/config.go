@@ -127,6 +127,17 @@ func configure(l layout, c *experiment.Cell, clusterID, quorum string, replicas 
 // properties is a node's server.properties: what krig must set, then what the
 // experiment asks.
 func properties(c *experiment.Cell, n *node, quorum string, replicas int) map[string]string {
+	p := quorumProperties(n, quorum)
+	if n.broker {
+		maps.Copy(p, brokerDefaults(c, n, replicas))
+	}
+	maps.Copy(p, c.Kafka.Broker)
+	return p
+}
+
+// quorumProperties say who a node is, where it listens, where its data is and
+// who its quorum is.
+func quorumProperties(n *node, quorum string) map[string]string {
 	p := map[string]string{
 		"node.id":                        strconv.Itoa(int(n.id)),
 		"process.roles":                  n.roles(),
@@ -140,13 +151,11 @@ func properties(c *experiment.Cell, n *node, quorum string, replicas int) map[st
 		listeners = append(listeners, "PLAINTEXT://"+n.address(brokerPort))
 		p["advertised.listeners"] = listeners[0]
 		p["inter.broker.listener.name"] = "PLAINTEXT"
-		maps.Copy(p, brokerDefaults(c, n, replicas))
 	}
 	if n.controller {
 		listeners = append(listeners, "CONTROLLER://"+n.address(controllerPort))
 	}
 	p["listeners"] = strings.Join(listeners, ",")
-	maps.Copy(p, c.Kafka.Broker)
 	return p
 }
 

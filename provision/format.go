@@ -14,22 +14,23 @@ import (
 	"time"
 
 	"krig/internal/remote"
+	"krig/internal/rundir"
 )
 
 // formatDir keeps, beside a distribution's jars, what its own StorageTool made
-// of an empty broker's log directory.
-const formatDir = "broker-format"
+// of an empty log directory, for each value of process.roles.
+const formatDir = "format"
 
 const formatLimit = time.Minute
 
-// brokerFormat is what StorageTool writes into the log directory of a broker,
-// by file name. Nothing of it depends on the broker or its cluster but the ids
-// in meta.properties, so that the tool, a virtual machine of its own, runs once
-// for each distribution instead of once for each broker. Where this machine has
-// no Java for it there is none, and brokers are formatted on their hosts.
-func (d *distribution) brokerFormat(ctx context.Context) (map[string][]byte, error) {
+// formatted is what StorageTool writes into the log directory of a node with
+// these roles, by path. Nothing of it depends on the node or its cluster but the
+// ids in meta.properties, so that the tool, a virtual machine of its own, runs
+// once for each distribution instead of once for each node. Where this machine
+// has no Java for it there is none, and nodes are formatted on their hosts.
+func (d *distribution) formatted(ctx context.Context, roles string) (map[string][]byte, error) {
 	home := filepath.Dir(d.libs)
-	kept := filepath.Join(home, formatDir)
+	kept := filepath.Join(home, formatDir, roles)
 	files, err := readFiles(kept)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return files, err
@@ -44,9 +45,12 @@ func (d *distribution) brokerFormat(ctx context.Context) (map[string][]byte, err
 		return nil, err
 	}
 	defer os.RemoveAll(tmp)
-	made := filepath.Join(tmp, formatDir)
-	if err := d.formatHere(ctx, java, tmp, made); err != nil {
-		return nil, fmt.Errorf("asking Kafka %s how it formats a broker's log directory: %w", d.version, err)
+	made := filepath.Join(tmp, "log")
+	if err := d.formatHere(ctx, java, roles, tmp, made); err != nil {
+		return nil, fmt.Errorf("asking Kafka %s how it formats a log directory: %w", d.version, err)
+	}
+	if err := os.MkdirAll(filepath.Dir(kept), 0o755); err != nil {
+		return nil, err
 	}
 	if err := os.Rename(made, kept); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, err // one that another krig has made meanwhile is as good
@@ -54,16 +58,17 @@ func (d *distribution) brokerFormat(ctx context.Context) (map[string][]byte, err
 	return readFiles(kept)
 }
 
-// formatHere formats dir as a broker's log directory.
-func (d *distribution) formatHere(ctx context.Context, java, tmp, dir string) error {
+// formatHere formats dir as the log directory of a node with these roles.
+func (d *distribution) formatHere(ctx context.Context, java, roles, tmp, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, formatLimit)
 	defer cancel()
 	config := filepath.Join(tmp, "server.properties")
-	text := writeProperties(map[string]string{
-		"node.id": "1", "process.roles": "broker", "controller.quorum.voters": "2@127.0.0.1:9093", "controller.listener.names": "CONTROLLER",
-		"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT", "listeners": "PLAINTEXT://127.0.0.1:9092", "log.dirs": dir,
-	})
-	if err := os.WriteFile(config, text, 0o644); err != nil {
+	n := &node{id: 1, host: rundir.Host{Internal: "127.0.0.1"}, dir: dir, broker: strings.Contains(roles, "broker"), controller: strings.Contains(roles, "controller")}
+	quorum := "2@127.0.0.1:9093"
+	if n.controller {
+		quorum = "1@127.0.0.1:9093"
+	}
+	if err := os.WriteFile(config, writeProperties(quorumProperties(n, quorum)), 0o644); err != nil {
 		return err
 	}
 	cmd := exec.CommandContext(ctx, java, "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", d.libs+"/*",
@@ -75,19 +80,20 @@ func (d *distribution) formatHere(ctx context.Context, java, tmp, dir string) er
 	return nil
 }
 
-// readFiles reads the files of a directory that has no directories in it.
+// readFiles reads all files below a directory.
 func readFiles(dir string) (map[string][]byte, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
 	out := map[string][]byte{}
-	for _, e := range entries {
-		if out[e.Name()], err = os.ReadFile(filepath.Join(dir, e.Name())); err != nil {
-			return nil, err
+	err := filepath.WalkDir(dir, func(file string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
 		}
-	}
-	return out, nil
+		rel, err := filepath.Rel(dir, file)
+		if err == nil {
+			out[filepath.ToSlash(rel)], err = os.ReadFile(file)
+		}
+		return err
+	})
+	return out, err
 }
 
 const metaFile = "meta.properties"
@@ -103,20 +109,21 @@ func forNode(meta []byte, cluster string, id int32) []byte {
 	return writeProperties(p)
 }
 
-// putFormat lays ready on its host what the log directory of a broker is made
+// putFormat lays ready on its host what the log directory of a node is made
 // of, and says where. "" says that the node is to be formatted by the tool:
-// controllers, and what settings could change.
+// settings of the unstable kind could change what it writes.
 func (s *site) putFormat(ctx context.Context, c *remote.Conn, n *node, cluster string) (string, error) {
 	for k := range s.cell.Kafka.Broker {
 		if strings.HasPrefix(k, "unstable.") {
 			return "", nil
 		}
 	}
-	if n.controller || s.format == nil {
-		return "", nil
+	files, err := s.dist.formatted(ctx, n.roles())
+	if err != nil || files == nil {
+		return "", err
 	}
 	dir := path.Join(path.Dir(s.l.config(n.name())), "format")
-	for name, text := range s.format {
+	for name, text := range files {
 		if name == metaFile {
 			text = forNode(text, cluster, n.id)
 		}

@@ -4,14 +4,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"krig/internal/experiment"
 )
 
-// What krig writes into a broker's log directory is what the version's own
+// What krig writes into a node's log directory is what the version's own
 // StorageTool writes there, but for ids.
-func TestBrokerFormat(t *testing.T) {
+func TestFormat(t *testing.T) {
 	for _, p := range []string{"java", "mvn"} {
 		if _, err := exec.LookPath(p); err != nil {
 			if os.Getenv("CI") != "" {
@@ -24,7 +25,13 @@ func TestBrokerFormat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours, err := d.brokerFormat(t.Context())
+	for _, roles := range []string{"broker", "controller", "broker,controller"} {
+		t.Run(strings.ReplaceAll(roles, ",", "+"), func(t *testing.T) { sameFormat(t, d, roles) })
+	}
+}
+
+func sameFormat(t *testing.T, d *distribution, roles string) {
+	ours, err := d.formatted(t.Context(), roles)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,17 +40,17 @@ func TestBrokerFormat(t *testing.T) {
 		t.Skip("this machine's Java is older than 17")
 	}
 	dir := t.TempDir()
-	if err := d.formatHere(t.Context(), java, dir, filepath.Join(dir, "log")); err != nil {
+	if err := d.formatHere(t.Context(), java, roles, dir, filepath.Join(dir, "log")); err != nil {
 		t.Fatal(err)
 	}
 	tools, err := readFiles(filepath.Join(dir, "log"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(ours) != len(tools) {
+	if len(ours) != len(tools) || len(tools) == 0 {
 		t.Errorf("krig writes %d files, the tool %d", len(ours), len(tools))
 	}
-	for name := range tools {
+	for name := range tools { // snapshots differ in times and check sums
 		if len(ours[name]) != len(tools[name]) {
 			t.Errorf("%s: %d bytes, the tool's has %d", name, len(ours[name]), len(tools[name]))
 		}

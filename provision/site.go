@@ -25,8 +25,6 @@ type site struct {
 	dist  *distribution
 	jars  []string      // names of the distribution's
 	limit time.Duration // how long Kafka may take to become ready
-
-	format map[string][]byte // what a broker's log directory is made of; nil when only the tool knows
 }
 
 // newSite finds the distribution and refuses settings and hosts that do not fit it.
@@ -37,9 +35,6 @@ func newSite(ctx context.Context, run *rundir.Run, f *remote.Fleet, hosts []rund
 		return nil, err
 	}
 	if s.jars, err = jarNames(s.dist.libs); err != nil {
-		return nil, err
-	}
-	if s.format, err = s.dist.brokerFormat(ctx); err != nil {
 		return nil, err
 	}
 	v, _ := parseVersion(s.dist.version)

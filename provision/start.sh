@@ -10,7 +10,7 @@ mkdir -p "${log%/*}"
 cd "${config%/*}" || exit 1
 case $format in
 copy:*)
-	mkdir -p "$dir" && cp "${format#copy:}"/* "$dir" && sync "$dir"/* "$dir" || { echo "formatting failed" >&2; exit 1; }
+	mkdir -p "$dir" && cp -r "${format#copy:}/." "$dir" && sync -f "$dir" || { echo "formatting failed" >&2; exit 1; }
 	;;
 tool:*)
 	"$java" -Xmx128m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -cp "$classpath" \
