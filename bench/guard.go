@@ -48,7 +48,6 @@ type guard struct {
 	cancel context.CancelCauseFunc
 	quit   chan struct{}
 	done   chan struct{}
-	ctx    context.Context
 }
 
 // guard returns the context for a load and who ends it.
@@ -59,39 +58,29 @@ func (s *Session) guard(ctx context.Context, a Ask, t *topics, full <-chan strin
 	if err != nil {
 		cancel(stopCause(err.Error()))
 	}
-	w := &guard{s: s, ask: a, t: t, admin: admin, full: full, cancel: cancel, quit: make(chan struct{}), done: make(chan struct{}), ctx: loading}
+	w := &guard{s: s, ask: a, t: t, admin: admin, full: full, cancel: cancel, quit: make(chan struct{}), done: make(chan struct{})}
 	go w.run(loading)
 	return loading, w
 }
 
-// stop ends the watching and says why the load was ended; "" when it was not.
-func (w *guard) stop() string {
+// stop ends the watching of a load's context and says why the load was ended; "" when it was not.
+func (w *guard) stop(loading context.Context) string {
 	close(w.quit)
 	<-w.done
+	defer w.cancel(nil)
 	if w.admin != nil {
 		defer w.admin.Close()
 	}
 	var cause stopCause
-	if w.ctx.Err() != nil && errors.As(context.Cause(w.ctx), &cause) {
-		w.cancel(nil)
+	switch {
+	case loading.Err() == nil:
+		// What died in the last moments: nobody looked since.
+		return first(w.look(loading), w.s.lostAgents())
+	case errors.As(context.Cause(loading), &cause):
 		return string(cause)
-	}
-	// A broker that died in the last moments: nobody looked since.
-	why := w.last()
-	w.cancel(nil)
-	return why
-}
-
-// last looks once more after the load.
-func (w *guard) last() string {
-	if w.ctx.Err() != nil {
+	default:
 		return ""
 	}
-	why := w.look(w.ctx)
-	if why != "" {
-		return why
-	}
-	return w.s.lostAgents()
 }
 
 func (w *guard) run(ctx context.Context) {

@@ -163,7 +163,7 @@ func (r *repeat) load(ctx context.Context, t *topics) error {
 	l, err := driverOf(r.ask.Cell).load(loading, s, loadAsk{
 		Ask: r.ask, topics: t.names, made: t, dir: filepath.Join(r.dir, "load"), progress: s.progress,
 	})
-	stopped := w.stop()
+	stopped := w.stop(loading)
 	home, cancel := context.WithTimeout(context.WithoutCancel(ctx), homeLimit)
 	defer cancel()
 	coll.stop(home)

@@ -57,6 +57,8 @@ log.dirs=%s
 offsets.topic.replication.factor=1
 group.initial.rebalance.delay.ms=0
 num.partitions=1
+offsets.topic.num.partitions=1
+log.segment.delete.delay.ms=1000
 `, controller, addr, controller, logDir)
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		tb.Fatal(err)

@@ -44,8 +44,3 @@ func fineSleeper(c clock) sleeper {
 		}
 	}
 }
-
-// goSleeper sleeps by Go's timers.
-func goSleeper(c clock) sleeper {
-	return func(at int64) { time.Sleep(time.Duration(at - c.now())) }
-}

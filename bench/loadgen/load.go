@@ -27,8 +27,7 @@ type load struct {
 	sleeper   func(clock) sleeper
 	dial      []kgo.Opt // how clients connect; none is the network
 	window    window
-	sending   context.Context // of records under way: it outlives the cancellation
-	closing   atomic.Bool     // what is not acknowledged now is censored
+	closing   atomic.Bool // what is not acknowledged now is censored
 	errors    errorList
 	producers []*producer
 	shards    []*shard
@@ -50,7 +49,7 @@ func run(ctx context.Context, spec *Spec, caller Caller, sleep func(clock) sleep
 	}
 	l := &load{
 		spec: spec, clock: newClock(), sleeper: sleep, dial: dial,
-		sending: context.WithoutCancel(ctx), ahead: make([]int64, max(spec.Workers, spec.Worker+1)),
+		ahead: make([]int64, max(spec.Workers, spec.Worker+1)),
 	}
 	defer l.close()
 	if err := l.connect(ctx); err != nil {

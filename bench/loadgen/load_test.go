@@ -27,7 +27,6 @@ type conductor struct {
 	ahead map[int]int64
 
 	mu       sync.Mutex
-	expect   []string
 	notes    []string
 	probed   int
 	read     map[int]int
@@ -174,6 +173,11 @@ func (d *distant) Read(p []byte) (int, error) {
 		time.Sleep(d.hold(time.Now()))
 	}
 	return n, err
+}
+
+// goSleeper sleeps by Go's timers, which a bubble of virtual time has.
+func goSleeper(c clock) sleeper {
+	return func(at int64) { time.Sleep(time.Duration(at - c.now())) }
 }
 
 // always holds every answer back for so long.

@@ -1,6 +1,7 @@
 package loadgen
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
@@ -87,7 +88,7 @@ func (p *producer) send(intended, now int64) {
 	p.sent++
 	p.count.sent.Store(p.sent)
 	p.buffered.Add(int64(p.load.spec.RecordSize))
-	p.client.Produce(p.load.sending, &s.rec, s.promise)
+	p.client.Produce(context.Background(), &s.rec, s.promise) // what is under way outlives a cancellation
 }
 
 // done is called by the client for each record, one at a time.
