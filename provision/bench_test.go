@@ -45,12 +45,13 @@ func BenchmarkReady(b *testing.B) {
 			fleet := remote.NewFleet(run.Dir)
 			fleet.Add(hosts...)
 			begun := time.Now()
+			run.Listen(func(e rundir.Event) { b.Logf("%5.1f s %s %s", time.Since(begun).Seconds(), e.Host, e.Message) })
 			var p *rundir.Prepared
 			if p, err = provision.Prepare(b.Context(), run, fleet, hosts, cell, nil); err == nil {
-				b.Logf("prepared after %.1f s", time.Since(begun).Seconds())
 				_, err = provision.Start(b.Context(), run, fleet, hosts, p, cell)
 			}
 			ours += time.Since(begun)
+			run.Listen(nil)
 			err = errors.Join(err, fleet.Close())
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(b.Context()), 2*time.Minute)

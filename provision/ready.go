@@ -63,6 +63,7 @@ func (s *site) ready(ctx context.Context, cl *rundir.Cluster) error {
 	if err := s.reach(ctx, cl); err != nil {
 		return err
 	}
+	s.say("", "all brokers are registered: having each lead a partition")
 	return s.leads(ctx, cl)
 }
 

@@ -145,6 +145,7 @@ func (s *site) bringUp(ctx context.Context, cl *rundir.Cluster, nodes []*node, f
 	if err != nil {
 		return nil, err
 	}
+	s.say("", "%d processes run: waiting for brokers to register", len(pids))
 	g, gctx := errgroup.WithContext(ctx)
 	waiting, done := context.WithCancel(gctx)
 	g.Go(func() error { return s.watch(waiting, nodes, pids) })
