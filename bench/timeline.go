@@ -181,7 +181,11 @@ func setPeak(m result.Measures, s result.Series, phase result.Phase) {
 		}
 	}
 	if best < 0 {
-		m.SetUnknown(name, s.Unit, "the steady phase has no ten seconds without a hole")
+		why := "the steady phase has no ten seconds without a hole"
+		if phase.End.Sub(phase.Start) < peakWindow {
+			why = "the steady phase is shorter than ten seconds"
+		}
+		m.SetUnknown(name, s.Unit, why)
 		return
 	}
 	m.Set(name, best, s.Unit)
