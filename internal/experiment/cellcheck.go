@@ -115,16 +115,23 @@ func checkSource(c *Cell) []Problem {
 	return out
 }
 
+// usualHeap is the heap of a file that names none.
+const usualHeap Bytes = 1 << 30
+
 func checkHeap(c *Cell) []Problem {
 	pool, _ := c.Rig.owner("brokers")
-	memory, need, why := c.Rig.pool(pool).Memory, c.Kafka.JVM.Heap, ""
+	heap, memory := c.Kafka.JVM.Heap, c.Rig.pool(pool).Memory
+	need, what := heap, heap.String()
 	if q := c.Quorum(); q.Pool == pool && !q.Combined {
-		need, why = need+controllerHeap, " and a controller's "+controllerHeap.String()
+		need, what = need+controllerHeap, what+" and a controller's "+controllerHeap.String()
 	}
-	if memory == 0 || need < memory {
+	switch {
+	case memory == 0 || need < memory:
 		return nil
+	case heap == usualHeap: // the memory is what was written
+		return []Problem{{Path: pool + ".memory", Reason: fmt.Sprintf("%s leaves nothing beside a broker's heap of %s", memory, what), Expected: "more than " + need.String() + ", or a smaller kafka.jvm.heap"}}
 	}
-	return []Problem{{Path: "kafka.jvm.heap", Reason: fmt.Sprintf("%s%s leave nothing of the host's %s", c.Kafka.JVM.Heap, why, memory), Expected: "less than " + pool + ".memory"}}
+	return []Problem{{Path: "kafka.jvm.heap", Reason: what + " of heap take all of the host's " + memory.String(), Expected: "less, or more " + pool + ".memory"}}
 }
 
 func checkFlags(c *Cell) []Problem {
@@ -148,6 +155,31 @@ func checkThrottle(pool string) func(*Cell) []Problem {
 			return nil
 		}
 		return []Problem{{Path: pool + ".disk.profile", Reason: "stands beside write, read or iops", Expected: "a profile, or figures of its own"}}
+	}
+}
+
+// The least that a lab host can be made with.
+const (
+	leastDisk   Bytes = 300 << 20 // mkfs.xfs refuses less
+	leastMemory Bytes = 64 << 20  // sshd, krig-agent and sar
+	leastCPUs         = 0.01      // the kernel's least quota, 1 ms of 100
+)
+
+// checkLeast refuses hosts that are too small to be made.
+func checkLeast(pool string) func(*Cell) []Problem {
+	return func(c *Cell) []Problem {
+		var out []Problem
+		p := c.Rig.pool(pool)
+		if p.Disk.Size > 0 && p.Disk.Size < leastDisk {
+			out = append(out, Problem{Path: pool + ".disk.size", Reason: p.Disk.Size.String() + " is too small for a file system", Expected: leastDisk.String() + " or more"})
+		}
+		if p.Memory > 0 && p.Memory < leastMemory {
+			out = append(out, Problem{Path: pool + ".memory", Reason: p.Memory.String() + " is too little for a host", Expected: leastMemory.String() + " or more"})
+		}
+		if p.CPUs > 0 && p.CPUs < leastCPUs {
+			out = append(out, Problem{Path: pool + ".cpus", Reason: fmt.Sprintf("%g is less than the kernel can give", p.CPUs), Expected: fmt.Sprintf("%g or more", leastCPUs)})
+		}
+		return out
 	}
 }
 
@@ -189,8 +221,11 @@ func checkLimit(c *Cell) []Problem {
 }
 
 func checkInterval(c *Cell) []Problem {
-	i := time.Duration(c.Collect.Interval)
-	if i >= time.Second && i%time.Second == 0 {
+	i, load := time.Duration(c.Collect.Interval), c.Bench.Duration
+	switch whole := i >= time.Second && i%time.Second == 0; {
+	case whole && load >= Duration(time.Second) && c.Collect.Interval > load:
+		return []Problem{{Path: "collect.interval", Reason: fmt.Sprintf("%s is longer than the load of %s, which no sample would see", c.Collect.Interval, load), Expected: "less than bench.duration"}}
+	case whole:
 		return nil
 	}
 	return []Problem{{Path: "collect.interval", Reason: c.Collect.Interval.String() + " is not possible", Expected: "whole seconds, 1s or more"}}

@@ -70,11 +70,14 @@ func checks() []check {
 		{"brokers.disk", checkThrottle("brokers")},
 		{"controllers.disk", checkThrottle("controllers")},
 		{"workers.disk", checkThrottle("workers")},
+		{"brokers.disk.size brokers.memory brokers.cpus", checkLeast("brokers")},
+		{"controllers.disk.size controllers.memory controllers.cpus", checkLeast("controllers")},
+		{"workers.disk.size workers.memory workers.cpus", checkLeast("workers")},
 		{"bench.replication_factor" + placing, checkReplication},
 		{"bench.producers bench.consumers bench.topics" + placing, checkClients},
 		{"bench.records bench.duration", checkEnd},
 		{"bench.duration bench.warmup bench.limit", checkLimit},
-		{"collect.interval", checkInterval},
+		{"collect.interval bench.duration bench.records", checkInterval},
 		{"bench.records bench.record_size bench.replication_factor bench.topics bench.partitions bench.producers brokers.disk" + placing, checkSpace},
 	}
 }

@@ -32,7 +32,7 @@ func TestEffectiveGivesTheSamePlan(t *testing.T) {
 		"placing varied":            minimal + "matrix: {workers.on: [brokers, null], workers.count: [2]}\n",
 		"as written":                minimal + "kafka: {broker: {a: 3.10, b: 'null', c: \"\", d: yes, e: '# x', f: 'a: b', g: 2_0, h: ' x '}}\n",
 		"comments and odd layout":   "# head\n" + strings.ReplaceAll(minimal, "bench:", "bench: # load\n  # more\n") + "  producer: {acks: 1, # one\n    linger.ms: 5}\n# foot\n",
-		"all that can be shortened": minimal + "limit: 90m\norder: rounds\nrepeat: 3\nseed: 18446744073709551615\ncollect: {interval: 60s, pidstat: true}\n",
+		"all that can be shortened": edit(t, minimal, "10s", "120s") + "limit: 90m\norder: rounds\nrepeat: 3\nseed: 18446744073709551615\ncollect: {interval: 60s, pidstat: true}\n",
 	}
 	for _, path := range []string{"../../examples/demo.yaml", "../../examples/smoke.yaml"} {
 		text, err := os.ReadFile(path)

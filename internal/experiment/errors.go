@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // An Error is one thing that is wrong with an experiment file. [Load] and
@@ -30,7 +31,7 @@ func (e *Error) Error() string {
 		b.WriteString(":" + strconv.Itoa(e.Line) + ":" + strconv.Itoa(e.Column))
 	}
 	if e.Key != "" {
-		b.WriteString(": " + e.Key)
+		b.WriteString(": " + printable(e.Key))
 	}
 	b.WriteString(": " + e.Reason)
 	if e.Cell != "" {
@@ -43,6 +44,14 @@ func (e *Error) Error() string {
 		b.WriteString("; did you mean " + e.Nearest + "?")
 	}
 	return b.String()
+}
+
+// printable is text of the file's that neither breaks the line nor commands the terminal.
+func printable(s string) string {
+	if !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return s
+	}
+	return quoted(s)
 }
 
 // A refusal is why a value or a key is not taken, before it is known where it stands.

@@ -64,7 +64,7 @@ type Network struct {
 
 // Kafka says which Kafka runs and how.
 type Kafka struct {
-	Version string            `yaml:"version" doc:"version of Kafka, 2.8 and later" default:"4.4.0" cost:"prepare"`
+	Version string            `yaml:"version" doc:"version of Kafka, 3.3 and later" default:"4.4.0" cost:"prepare"`
 	Source  Source            `yaml:"source" doc:"where the distribution comes from: maven, {archive, sha512} or {directory}" default:"maven" cost:"prepare"`
 	Mode    string            `yaml:"mode" doc:"kraft has controllers of their own, combined runs controller and broker in one process" default:"kraft" enum:"kraft,combined"`
 	Broker  map[string]string `yaml:"broker" doc:"broker settings by Kafka's own names"`

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -40,11 +41,22 @@ type File struct {
 // cannot be read at all gives the plain error. Where cells could be made all
 // the same, the File comes beside the error, good for nothing but [File.Check].
 func Load(path string, set ...string) (*File, error) {
-	data, err := os.ReadFile(path)
+	data, err := readBounded(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the experiment: %w", err)
 	}
 	return load(path, data, set)
+}
+
+// readBounded reads little more than an experiment may hold: a path may name
+// a device without an end.
+func readBounded(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, sizeMax+1))
 }
 
 func load(path string, data []byte, set []string) (*File, error) {
@@ -71,6 +83,9 @@ func load(path string, data []byte, set []string) (*File, error) {
 		return nil, err
 	}
 	if len(f.plan.Cells) == 0 {
+		return nil, joined(f.found, f.problems)
+	}
+	if f.refuseVisits() {
 		return nil, joined(f.found, f.problems)
 	}
 	f.plan.Visits = visits(f.plan.Cells, f.Experiment.Order, f.Experiment.Repeat, f.Experiment.Seed)

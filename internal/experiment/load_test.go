@@ -150,7 +150,17 @@ func TestLoadRefuses(t *testing.T) {
 		{"second document", bench, bench + "---\nname: u\n", []string{
 			"exp.yaml:10:1: a second document begins here; expected one YAML document with the keys of an experiment"}},
 		{"tab", "    provider: lab", "\tprovider: lab", []string{
-			"exp.yaml:5:1: not YAML: found character that cannot start any token; expected one YAML document with the keys of an experiment"}},
+			"exp.yaml:5:1: not YAML: the line is indented by a tab, where YAML takes spaces alone; expected one YAML document with the keys of an experiment"}},
+		{"unclosed map", bench, bench + "kafka: {version: 4.4.0\n", []string{
+			"exp.yaml:10:1: not YAML: did not find expected ',' or '}'; expected one YAML document with the keys of an experiment"}},
+		{"broken second document", bench, bench + "---\n: : :\n", []string{
+			"exp.yaml:11:1: not YAML: did not find expected key; expected one YAML document with the keys of an experiment"}},
+		{"a key that commands the terminal", bench, bench + "\"\\e[31mred\": 1\n", []string{
+			`exp.yaml:10:1: "\x1b[31mred": unknown key; expected ` + top}},
+		{"an empty source", bench, bench + "kafka: {source: {}}\n", []string{
+			"exp.yaml:10:17: kafka.source: is empty; expected maven, or a map with archive and sha512, or with directory"}},
+		{"more repeats than a run can make", bench, bench + "repeat: 1_000_000_000\nmatrix: {bench.topics: [1, 2]}\n", []string{
+			"exp.yaml:10:9: repeat: 1000000000 for each of 2 cells are too many repeats; expected at most 100000 in all"}},
 		{"alias of nothing", "count: 3", "count: *x", []string{
 			"exp.yaml:6:1: not YAML: unknown anchor 'x' referenced; expected one YAML document with the keys of an experiment"}},
 		{"not UTF-8", "name: t", "name: \xff", []string{
@@ -222,7 +232,15 @@ func TestLoadChecksCells(t *testing.T) {
 		{"archive and directory", bench, "kafka: {source: {archive: k.tgz, directory: k}}\n" + bench, []string{
 			"exp.yaml:8:17: kafka.source: has a directory and an archive; expected one of the two"}},
 		{"heap above memory", bench, "kafka: {jvm: {heap: 2GiB}}\n" + bench, []string{
-			"exp.yaml:8:21: kafka.jvm.heap: 2GiB and a controller's 256MiB leave nothing of the host's 2GiB; expected less than brokers.memory"}},
+			"exp.yaml:8:21: kafka.jvm.heap: 2GiB and a controller's 256MiB of heap take all of the host's 2GiB; expected less, or more brokers.memory"}},
+		{"memory below the heap", "{count: 3}", "{count: 3, memory: 1GiB}", []string{
+			"exp.yaml:6:33: rigs.lab.brokers.memory: 1GiB leaves nothing beside a broker's heap of 1GiB and a controller's 256MiB; expected more than 1280MiB, or a smaller kafka.jvm.heap"}},
+		{"hosts too small to be made", "workers: {count: 2}", "workers: {count: 2, memory: 1MiB, cpus: 0.001, disk: {size: 1MiB}}", []string{
+			"exp.yaml:7:33: rigs.lab.workers.memory: 1MiB is too little for a host; expected 64MiB or more",
+			"exp.yaml:7:45: rigs.lab.workers.cpus: 0.001 is less than the kernel can give; expected 0.01 or more",
+			"exp.yaml:7:65: rigs.lab.workers.disk.size: 1MiB is too small for a file system; expected 300MiB or more"}},
+		{"no sample inside the load", bench, bench + "collect: {interval: 1m}\n", []string{
+			"exp.yaml:10:21: collect.interval: 1m is longer than the load of 10s, which no sample would see; expected less than bench.duration"}},
 		{"flags", bench, "kafka: {jvm: {flags: [-Xmx1g]}}\n" + bench, []string{
 			`exp.yaml:8:22: kafka.jvm.flags: "-Xmx1g" would contradict the heap; expected kafka.jvm.heap instead`}},
 		{"nothing to read", bench, bench + "  producers: 0\n  consumers: 1\n", []string{
@@ -546,5 +564,14 @@ func TestLocate(t *testing.T) {
 				t.Errorf("got %s:%d %s, want line %d %s", e.File, e.Line, e.Key, tt.line, tt.key)
 			}
 		})
+	}
+}
+
+// A path may name what has no end.
+func TestLoadReadsNoMoreThanAnExperiment(t *testing.T) {
+	_, err := experiment.Load("/dev/zero")
+	want := "/dev/zero:1:1: the file has more than 1048576 bytes; expected one YAML document with the keys of an experiment"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }

@@ -2,12 +2,32 @@ package experiment
 
 import (
 	"cmp"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 )
 
 // shuffleStream tells this use of the seed from any other.
 const shuffleStream = 0x6b726967
+
+// visitsMax bounds the repeats of all cells together.
+const visitsMax = 100_000
+
+// refuseVisits tells, and reports, that there are more repeats than any run can make.
+func (f *File) refuseVisits() bool {
+	cells, repeat := len(f.plan.Cells), f.Experiment.Repeat
+	if repeat <= visitsMax/cells {
+		return false
+	}
+	at := child(f.root, "repeat")
+	if at == nil {
+		at = f.root
+	}
+	f.problems.add(f.origin.refuse(at, "repeat", refusal{
+		reason:   fmt.Sprintf("%d for each of %d cells are too many repeats", repeat, cells),
+		expected: fmt.Sprintf("at most %d in all", visitsMax)}))
+	return true
+}
 
 // visits puts the repeats of all cells in order. The same seed gives the same order.
 func visits(cells []*Cell, order string, repeat int, seed uint64) []Visit {

@@ -54,7 +54,7 @@ func (o origin) parse(data []byte) (*yaml.Node, *Error) {
 		return nil, &Error{File: o.file, Line: line, Column: 1, Reason: reason, Expected: "one YAML document with the keys of an experiment"}
 	}
 	if len(data) > sizeMax {
-		return fail(1, fmt.Sprintf("the file has %d bytes, more than %d", len(data), sizeMax))
+		return fail(1, fmt.Sprintf("the file has more than %d bytes", sizeMax))
 	}
 	if i := invalidUTF8(data); i >= 0 {
 		return fail(1+bytes.Count(data[:i], []byte("\n")), "not UTF-8 text")
@@ -100,11 +100,27 @@ func yamlReason(data []byte, err error) (int, string) {
 		return 1, first
 	}
 	line, _ := strconv.Atoi(m[1])
+	if strings.HasPrefix(m[2], "did not find expected") {
+		line++ // the library counts lines from 0 where its parser, not its scanner, fails
+	}
+	if indentedByTab(data, line) {
+		return line, "not YAML: the line is indented by a tab, where YAML takes spaces alone"
+	}
 	if a := unknownAnchor.FindStringSubmatch(m[2]); a != nil { // the one error without a line
 		before, _, _ := bytes.Cut(data, []byte("*"+a[1]))
 		line = 1 + bytes.Count(before, []byte("\n"))
 	}
 	return max(line, 1), "not YAML: " + m[2]
+}
+
+// indentedByTab tells whether a line, from 1, has a tab before its text.
+func indentedByTab(data []byte, line int) bool {
+	lines := bytes.Split(data, []byte("\n"))
+	if line < 1 || line > len(lines) {
+		return false
+	}
+	text := bytes.TrimLeft(lines[line-1], " ")
+	return bytes.HasPrefix(text, []byte("\t"))
 }
 
 // refuseYAML reports what an experiment does not use of YAML and no key shows:

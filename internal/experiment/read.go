@@ -259,8 +259,10 @@ func (r *reader) words(n *yaml.Node, v reflect.Value, at place) {
 // source reads the word maven, which is the zero Source, or the map.
 func (r *reader) source(n *yaml.Node, v reflect.Value, f field, at place) {
 	switch {
-	case n.Kind == yaml.MappingNode:
+	case n.Kind == yaml.MappingNode && len(n.Content) > 0:
 		r.group(n, v, at)
+	case n.Kind == yaml.MappingNode:
+		r.refuse(n, at, refusal{reason: "is empty", expected: form(f)})
 	case n.Kind != yaml.ScalarNode || n.Value != "maven":
 		near := ""
 		if n.Kind == yaml.ScalarNode {
