@@ -91,7 +91,13 @@ bad experiment (nothing was touched); 3 measured, but teardown left something;
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          unknownCommand,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if a.runsDir == "" {
+				return usage(errors.New("--runs needs a directory"))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetIn(a.In)
 	root.SetOut(a.Out)
@@ -105,7 +111,7 @@ bad experiment (nothing was touched); 3 measured, but teardown left something;
 		&cobra.Group{ID: groupResult, Title: "Results:"},
 		&cobra.Group{ID: groupMachine, Title: "This machine and krig itself:"},
 	)
-	root.SetHelpCommandGroupID(groupMachine)
+	root.SetHelpCommand(helpCmd())
 	root.SuggestionsMinimumDistance = 2
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.AddCommand(
@@ -137,13 +143,54 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 	return usage(err)
 }
 
-// args wraps cobra's check of a number of arguments so that its error is one of usage.
+// args wraps a check of arguments so that its error is one of usage and shows the form.
 func args(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return usage(fmt.Errorf("%w (%s)", err, cmd.UseLine()))
+			return usage(fmt.Errorf("%w; the form is: %s", err, cmd.UseLine()))
 		}
 		return nil
+	}
+}
+
+// takes checks the number of arguments.
+func takes(least, most int) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch n := len(args); {
+		case n < least:
+			return errors.New("an argument is missing")
+		case n > most:
+			return fmt.Errorf("%q is one argument too many", args[most])
+		}
+		return nil
+	}
+}
+
+// helpCmd prints the help of a command and, unlike cobra's own, refuses what is none.
+func helpCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:     "help [COMMAND]",
+		GroupID: groupMachine,
+		Short:   "Help about any command",
+		Long:    "Print the help of a command, or of krig.",
+		Args:    args(takes(0, 1)),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			var names []string
+			for _, c := range cmd.Root().Commands() {
+				if len(args) == 0 && c.IsAvailableCommand() {
+					names = append(names, c.Name())
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			about, _, err := cmd.Root().Find(args)
+			if err != nil || about == cmd.Root() && len(args) > 0 {
+				return unknownCommand(cmd.Root(), args)
+			}
+			about.InitDefaultHelpFlag() // its own line of the help
+			return about.Help()
+		},
 	}
 }
 

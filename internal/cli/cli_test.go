@@ -80,8 +80,16 @@ func TestArchiveHasNoSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	pr, pw := io.Pipe()
-	go func() { pw.CloseWithError(archive(pw, &rundir.Run{Dir: dir, ID: "demo"}, "krig 1\n")) }()
+	hidden := make(chan []string, 1)
+	go func() {
+		names, err := archive(pw, &rundir.Run{Dir: dir, ID: "demo"}, "krig 1\n")
+		pw.CloseWithError(err)
+		hidden <- names
+	}()
 	got := untar(t, pr)
+	if left := strings.Join(<-hidden, " "); left != "logs/b1/pasted.log private ssl/broker.key ssl/broker.pem" {
+		t.Errorf("left out: %s", left)
+	}
 	want := []string{"demo/cells/one/1/raw.hlog", "demo/krig.log", "demo/logs/b1/server.log", "demo/versions.txt"}
 	if !slices.Equal(got, want) {
 		t.Errorf("the archive holds %q, want %q", got, want)
@@ -197,14 +205,15 @@ func TestStates(t *testing.T) {
 		{listed{Total: 2, Standing: stands}, true, "running"},
 		{listed{Total: 2, Done: 2, Standing: stands}, false, "standing"},
 		{listed{Total: 2, Done: 1}, false, "unfinished"},
+		{listed{}, false, "unfinished"},
 		{listed{Total: 2, Done: 2}, false, "done"},
 	} {
 		if got := state(c.l, c.busy); got != c.want {
 			t.Errorf("%+v, busy %v: %s, want %s", c.l, c.busy, got, c.want)
 		}
 	}
-	got := kinds([]rundir.Entry{{Kind: "network"}, {Kind: "container"}, {Kind: "container"}})
-	if strings.Join(got, ", ") != "1 network, 2 containers" {
+	got := kinds([]rundir.Entry{{Kind: "network"}, {Kind: "directory"}, {Kind: "container"}, {Kind: "directory"}})
+	if strings.Join(got, ", ") != "1 network, 2 directories, 1 container" {
 		t.Errorf("kinds: %q", got)
 	}
 }

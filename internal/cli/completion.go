@@ -14,7 +14,7 @@ func (a *app) completionCmd() *cobra.Command {
 		Short:     "Print the completion script of a shell",
 		Long:      "Print the script that makes a shell complete commands, flags and the ids of runs.",
 		Example:   "  source <(krig completion bash)\n  krig completion fish > ~/.config/fish/completions/krig.fish",
-		Args:      args(cobra.ExactArgs(1)),
+		Args:      args(takes(1, 1)),
 		ValidArgs: []string{"bash", "zsh", "fish"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root := cmd.Root()

@@ -26,7 +26,7 @@ func (a *app) doctorCmd() *cobra.Command {
 		Short:   "Say what this machine lacks, and the command that installs it",
 		Long: `Say what this machine lacks for the lab, or for what FILE asks, each with the
 command that installs it. Exit code 1 when something is missing.`,
-		Args: args(cobra.MaximumNArgs(1)),
+		Args: args(takes(0, 1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var cells []*experiment.Cell
 			if len(args) == 1 {
@@ -50,6 +50,7 @@ command that installs it. Exit code 1 when something is missing.`,
 // finding is one thing that the doctor looked at.
 type finding struct {
 	What   string `json:"what"`
+	OK     bool   `json:"ok"`
 	Remedy string `json:"remedy,omitempty"` // the command that gives it; "" when it is there
 }
 
@@ -57,6 +58,9 @@ func (a *app) doctor(ctx context.Context, cells []*experiment.Cell, asJSON bool)
 	found := append(lacks(infra.Check(ctx, cells)), programs(cells)...)
 	missing := slices.DeleteFunc(slices.Clone(found), func(f finding) bool { return f.Remedy == "" })
 	if asJSON {
+		for i := range found {
+			found[i].OK = found[i].Remedy == ""
+		}
 		if err := writeJSON(a.Out, found); err != nil {
 			return err
 		}

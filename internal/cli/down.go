@@ -32,9 +32,9 @@ own, after asking.`,
 		ValidArgsFunction: a.completeRun,
 		Args: args(func(cmd *cobra.Command, args []string) error {
 			if all {
-				return cobra.NoArgs(cmd, args)
+				return takes(0, 0)(cmd, args)
 			}
-			return cobra.ExactArgs(1)(cmd, args)
+			return takes(1, 1)(cmd, args)
 		}),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if all {
@@ -63,7 +63,12 @@ func outlive(ctx context.Context) (context.Context, context.CancelFunc) {
 func (a *app) down(ctx context.Context, name string) error {
 	dir, missing := a.find(name)
 	if missing == nil {
-		return pipeline.Down(ctx, dir, a.show.event)
+		err := pipeline.Down(ctx, dir, a.show.event)
+		a.show.close()
+		if err == nil {
+			a.say("nothing of run %s stands", filepath.Base(dir))
+		}
+		return asRoot(err)
 	}
 	label := infra.Label{Run: name[strings.LastIndexByte(name, '-')+1:], Scope: scope()}
 	found, err := infra.Find(ctx, label)
@@ -81,7 +86,7 @@ func (a *app) downAll(ctx context.Context, yes bool) error {
 	label := infra.Label{Scope: scope()}
 	found, err := infra.Find(ctx, label)
 	if err != nil {
-		return err
+		return asRoot(err)
 	}
 	runs, err := a.list()
 	standing := 0

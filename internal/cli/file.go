@@ -21,7 +21,7 @@ func (a *app) initCmd() *cobra.Command {
 		Short:     "Write a commented experiment to start from",
 		Long:      "Write a commented experiment to FILE, or to standard output. A FILE that is\nthere already is left alone. TEMPLATE is lab: hosts on this machine.",
 		Example:   "  krig init lab my.yaml",
-		Args:      args(cobra.RangeArgs(1, 2)),
+		Args:      args(takes(1, 2)),
 		ValidArgs: []string{"lab"},
 		RunE: func(_ *cobra.Command, args []string) error {
 			text, err := experiment.Template(args[0])
@@ -41,7 +41,7 @@ func (a *app) initCmd() *cobra.Command {
 func (a *app) writeNew(file string, text []byte) error {
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
-		return usage(fmt.Errorf("%s is there already", file))
+		return hint(usage(fmt.Errorf("%s is there already", file)), "name another file, or remove it first")
 	}
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func (a *app) checkCmd() *cobra.Command {
 		Short:   "Say what is wrong with an experiment",
 		Long: `Check an experiment: every error at once, each with its file, line, column, key
 and what was expected. Nothing is contacted; no secret or credential is needed.`,
-		Args: args(cobra.ExactArgs(1)),
+		Args: args(takes(1, 1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			_, plan, err := pipeline.Check(args[0], set...)
 			if err != nil {
@@ -79,7 +79,7 @@ and what was expected. Nothing is contacted; no secret or credential is needed.`
 
 // setFlag gives a command that reads an experiment the flag that changes it.
 func setFlag(cmd *cobra.Command, set *[]string) {
-	cmd.Flags().StringArrayVar(set, "set", nil, "change one value of the experiment, such as repeat=3 (`PATH=VALUE`); may be given again")
+	cmd.Flags().StringArrayVar(set, "set", nil, "change one value of the experiment: `PATH=VALUE`, such as repeat=3; may be given again")
 }
 
 // schemaCmd prints the JSON Schema of experiments.
@@ -90,7 +90,7 @@ func (a *app) schemaCmd() *cobra.Command {
 		Short:   "Print the JSON Schema of experiment files",
 		Long:    "Print the JSON Schema of experiment files. Editors complete and check from it.",
 		Example: "  krig schema > krig.schema.json\n  # and as the first line of an experiment:\n  # yaml-language-server: $schema=krig.schema.json",
-		Args:    args(cobra.NoArgs),
+		Args:    args(takes(0, 0)),
 		RunE: func(*cobra.Command, []string) error {
 			schema, err := experiment.Schema()
 			if err != nil {

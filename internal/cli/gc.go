@@ -28,7 +28,7 @@ func (a *app) gcCmd() *cobra.Command {
 directory; remove what a krig that no longer lives left and what has expired;
 list the rest: what a living krig owns, and what was kept. Exit code 0 when
 nothing that may be removed is left.`,
-		Args: args(cobra.NoArgs),
+		Args: args(takes(0, 0)),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := outlive(cmd.Context())
 			defer cancel()
@@ -50,7 +50,7 @@ func (a *app) gc(ctx context.Context, asJSON bool) error {
 	label := infra.Label{Scope: scope()}
 	before, err := infra.Find(ctx, label)
 	if err != nil {
-		return fmt.Errorf("looking for what is krig's: %w", err)
+		return asRoot(fmt.Errorf("looking for what is krig's: %w", err))
 	}
 	removable := only(before, func(l infra.Leftover) bool { return l.May })
 	err = infra.Remove(ctx, removable)

@@ -29,7 +29,7 @@ func (a *app) logsCmd() *cobra.Command {
 		Long: `Write one .tar.gz of the run directory (what was asked, what was done, every
 log and result) and the versions of everything. Keys and whatever else only its
 owner may read stay out of it. The archive's name is printed.`,
-		Args:              args(cobra.ExactArgs(1)),
+		Args:              args(takes(1, 1)),
 		ValidArgsFunction: a.completeRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.logs(cmd.Context(), args[0], file)
@@ -52,19 +52,23 @@ func (a *app) logs(ctx context.Context, name, file string) (err error) {
 	if err != nil {
 		return err
 	}
-	err = archive(out, run, a.versions(ctx).text())
+	hidden, err := archive(out, run, a.versions(ctx).text())
 	if err := errors.Join(err, out.Close()); err != nil {
 		return fmt.Errorf("writing %s: %w", file, err)
+	}
+	if len(hidden) > 0 {
+		a.say("left out, as keys or as readable by their owner alone: %s", strings.Join(hidden, ", "))
 	}
 	_, err = fmt.Fprintln(a.Out, file)
 	return err
 }
 
-// archive writes a run directory without its secrets, and the versions.
-func archive(w io.Writer, run *rundir.Run, versions string) error {
+// archive writes a run directory without its secrets, and the versions. It
+// names the files that it left out.
+func archive(w io.Writer, run *rundir.Run, versions string) (hidden []string, err error) {
 	zipped := gzip.NewWriter(w)
 	t := tar.NewWriter(zipped)
-	err := addText(t, path.Join(run.ID, "versions.txt"), versions)
+	err = addText(t, path.Join(run.ID, "versions.txt"), versions)
 	if err == nil {
 		err = filepath.WalkDir(run.Dir, func(file string, d fs.DirEntry, err error) error {
 			if err != nil || !d.Type().IsRegular() {
@@ -74,10 +78,14 @@ func archive(w io.Writer, run *rundir.Run, versions string) error {
 			if err != nil {
 				return err
 			}
-			return addFile(t, path.Join(run.ID, filepath.ToSlash(rel)), file)
+			added, err := addFile(t, path.Join(run.ID, filepath.ToSlash(rel)), file)
+			if err == nil && !added {
+				hidden = append(hidden, rel)
+			}
+			return err
 		})
 	}
-	return errors.Join(err, t.Close(), zipped.Close())
+	return hidden, errors.Join(err, t.Close(), zipped.Close())
 }
 
 func addText(t *tar.Writer, name, text string) error {
@@ -90,30 +98,30 @@ func addText(t *tar.Writer, name, text string) error {
 
 // addFile adds a file unless it is a secret. It adds as much as the file held
 // when it was opened: a log may be growing.
-func addFile(t *tar.Writer, name, file string) error {
+func addFile(t *tar.Writer, name, file string) (added bool, err error) {
 	in, err := os.Open(file)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer in.Close()
 	info, err := in.Stat()
 	if err != nil {
-		return err
+		return false, err
 	}
 	hidden, err := secret(in, info)
 	if err != nil || hidden {
-		return err
+		return false, err
 	}
 	header, err := tar.FileInfoHeader(info, "")
 	if err != nil {
-		return err
+		return false, err
 	}
 	header.Name, header.Uname, header.Gname = name, "", ""
 	if err := t.WriteHeader(header); err != nil {
-		return err
+		return false, err
 	}
 	_, err = io.CopyN(t, in, info.Size())
-	return err
+	return err == nil, err
 }
 
 // secret tells whether a file may leave this machine: one that others may not

@@ -28,7 +28,7 @@ func (a *app) planCmd() *cobra.Command {
 		Long: `Show the repeats in the order in which they are measured, the hosts that each
 needs, what changes before it, and the estimated time. The estimate is rough
 until this machine has run such stages. Nothing is touched.`,
-		Args: args(cobra.ExactArgs(1)),
+		Args: args(takes(1, 1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			_, plan, err := pipeline.Check(args[0], set...)
 			if err != nil {

@@ -131,7 +131,7 @@ func (p *progress) figures() []string {
 		out = append(out, fmt.Sprintf("%d of %d repeats to go", p.left, p.total))
 	}
 	if p.throughput > 0 {
-		out = append(out, mib(p.throughput))
+		out = append(out, megabytes(p.throughput))
 	}
 	return out
 }
@@ -197,7 +197,7 @@ func cut(line string, columns int) string {
 	return string([]rune(line)[:columns-1]) + "…"
 }
 
-// mib is a throughput in the unit that the reports use.
-func mib(bytesPerSecond float64) string {
-	return fmt.Sprintf("%.1f MiB/s", bytesPerSecond/(1<<20))
+// megabytes is a throughput in the unit that the reports use.
+func megabytes(bytesPerSecond float64) string {
+	return fmt.Sprintf("%.1f MB/s", bytesPerSecond/1e6)
 }

@@ -46,11 +46,11 @@ func TestProgressOnATerminal(t *testing.T) {
 	p.event(rundir.Event{Stage: "prepare", Host: "b1", Message: "installing java", CellsTotal: 6})
 	p.event(rundir.Event{Stage: "bench", Message: "ssd-2, repeat 1 of 3", CellsDone: 2, CellsTotal: 6})
 	*now = now.Add(3 * time.Second)
-	p.event(rundir.Event{Stage: "bench", Throughput: 31.25 * (1 << 20), CellsDone: 2, CellsTotal: 6})
+	p.event(rundir.Event{Stage: "bench", Throughput: 31.25e6, CellsDone: 2, CellsTotal: 6})
 	want := []string{
 		"20:15:00 infra: making 4 hosts",
 		"20:15:00 bench: ssd-2, repeat 1 of 3",
-		"4 of 6 repeats to go | 31.2 MiB/s | bench: ssd-2, repeat 1 of 3 (3s)",
+		"4 of 6 repeats to go | 31.2 MB/s | bench: ssd-2, repeat 1 of 3 (3s)",
 	}
 	if got := screen(out.String()); strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("the terminal shows\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
@@ -89,14 +89,14 @@ func TestProgressElsewhere(t *testing.T) {
 	p.event(rundir.Event{Stage: "prepare", Host: "b1", Message: "installing java"})
 	for range 25 {
 		*now = now.Add(time.Second)
-		p.event(rundir.Event{Stage: "bench", Throughput: 1 << 20, CellsDone: 1, CellsTotal: 3})
+		p.event(rundir.Event{Stage: "bench", Throughput: 1e6, CellsDone: 1, CellsTotal: 3})
 	}
 	p.event(rundir.Event{Stage: "teardown", Message: "taking everything down"})
 	p.close()
 	want := `2026-11-30T20:15:00Z prepare: b1: installing java
-2026-11-30T20:15:01Z 2 of 3 repeats to go, 1.0 MiB/s
-2026-11-30T20:15:11Z 2 of 3 repeats to go, 1.0 MiB/s
-2026-11-30T20:15:21Z 2 of 3 repeats to go, 1.0 MiB/s
+2026-11-30T20:15:01Z 2 of 3 repeats to go, 1.0 MB/s
+2026-11-30T20:15:11Z 2 of 3 repeats to go, 1.0 MB/s
+2026-11-30T20:15:21Z 2 of 3 repeats to go, 1.0 MB/s
 2026-11-30T20:15:25Z teardown: taking everything down
 `
 	if out.String() != want {

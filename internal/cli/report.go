@@ -32,7 +32,7 @@ directory, or last.`,
 		Example: `  krig report last
   krig report last --format html -o report.html
   krig report runs/demo-20261130T201500Z-k3f9ab --format csv > demo.csv`,
-		Args:              args(cobra.ExactArgs(1)),
+		Args:              args(takes(1, 1)),
 		ValidArgsFunction: a.completeRun,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if !slices.Contains(formats(), format) {

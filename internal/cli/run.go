@@ -50,9 +50,9 @@ once and prints the krig down that finishes.`,
 				return errors.New("--resume goes on as the run began: without --reuse and --set")
 			}
 			if f.resume != "" {
-				return cobra.NoArgs(cmd, args)
+				return takes(0, 0)(cmd, args)
 			}
-			return cobra.ExactArgs(1)(cmd, args)
+			return takes(1, 1)(cmd, args)
 		}),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), f, args) },
 	}
@@ -75,7 +75,7 @@ func (a *app) run(ctx context.Context, f runFlags, args []string) error {
 			return err
 		}
 		out, err := pipeline.Resume(ctx, dir, o, a.show.event)
-		return a.outcome(out, f.keep, err)
+		return a.resumable(out, a.outcome(out, f.keep, err))
 	}
 	if f.reuse != "" {
 		dir, err := a.find(f.reuse)
@@ -88,7 +88,18 @@ func (a *app) run(ctx context.Context, f runFlags, args []string) error {
 		return err
 	}
 	out, err := pipeline.Run(ctx, args[0], o, a.show.event)
-	return a.outcome(out, f.keep, err)
+	if err = a.outcome(out, f.keep, err); f.reuse != "" {
+		return err // its rig is another run's
+	}
+	return a.resumable(out, err)
+}
+
+// resumable tells how an interrupted run goes on.
+func (a *app) resumable(out pipeline.Outcome, err error) error {
+	if out.Interrupted && out.Run != nil {
+		a.say("go on at the first missing repeat with: %skrig run --resume %s", a.runsPrefix(), out.Run.ID)
+	}
+	return err
 }
 
 // consent asks before a run whose rig is not the lab's: only there are money
@@ -127,8 +138,10 @@ func (a *app) outcome(out pipeline.Outcome, kept bool, err error) error {
 		a.say("left: %s", l)
 	}
 	switch {
+	case out.Interrupted && err != nil:
+		return err // it says what was interrupted, and the context that it was
 	case out.Interrupted:
-		return errors.Join(err, errInterrupted)
+		return errInterrupted
 	case len(out.Leftovers) > 0:
 		return errors.Join(leftError{len(out.Leftovers)}, err)
 	case len(out.Failed) > 0:
@@ -149,7 +162,7 @@ leave everything standing. The run's id is printed.`,
 		Example: `  run=$(krig up my.yaml)
   krig ssh $run b1
   krig down $run`,
-		Args: args(cobra.ExactArgs(1)),
+		Args: args(takes(1, 1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o := pipeline.Options{RunsDir: a.runsDir, Keep: true, Set: set, Version: a.version()}
 			out, err := pipeline.Up(cmd.Context(), args[0], o, a.show.event)

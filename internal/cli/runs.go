@@ -114,7 +114,7 @@ func (a *app) standing(name string) (run *rundir.Run, hosts []rundir.Host, err e
 		return nil, nil, err
 	}
 	if s == nil || len(s.Hosts) == 0 {
-		return nil, nil, fmt.Errorf("no host of run %s stands", run.ID)
+		return nil, nil, hint(fmt.Errorf("no host of run %s stands", run.ID), "krig up FILE makes a rig that stands, krig list shows those there are")
 	}
 	return run, s.Hosts, nil
 }
@@ -129,11 +129,14 @@ func (a *app) listCmd() *cobra.Command {
 		Long: `List the runs of the runs directory, oldest first, with what of each still
 stands on this machine. States: running; standing (kept, or left by a krig that
 was killed: krig down takes it away); done; unfinished (krig run --resume goes on).`,
-		Args: args(cobra.NoArgs),
+		Args: args(takes(0, 0)),
 		RunE: func(*cobra.Command, []string) error {
 			runs, err := a.list()
 			if asJSON {
 				return errors.Join(writeJSON(a.Out, runs), err)
+			}
+			if err != nil && len(runs) == 0 {
+				return err
 			}
 			return errors.Join(a.writeList(runs), err)
 		},
@@ -220,7 +223,7 @@ func state(l listed, busy bool) string {
 		return "running"
 	case len(l.Standing) > 0:
 		return "standing"
-	case l.Done < l.Total:
+	case l.Done < l.Total, l.Total == 0: // without a plan it never began
 		return "unfinished"
 	}
 	return "done"

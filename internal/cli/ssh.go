@@ -39,7 +39,7 @@ them side by side and print the output host by host.`,
 			} else if dash == 2 && len(args) > 2 {
 				return nil
 			}
-			return cobra.ExactArgs(2)(cmd, args)
+			return takes(2, 2)(cmd, args)
 		}),
 		ValidArgsFunction: a.completeRunHost,
 		RunE: func(cmd *cobra.Command, args []string) error {

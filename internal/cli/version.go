@@ -25,7 +25,7 @@ func (a *app) versionCmd() *cobra.Command {
 		Use:     "version",
 		GroupID: groupMachine,
 		Short:   "Print the versions of krig and of what it drives",
-		Args:    args(cobra.NoArgs),
+		Args:    args(takes(0, 0)),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := a.versions(cmd.Context())
 			if asJSON {

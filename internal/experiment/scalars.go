@@ -29,16 +29,16 @@ type Duration time.Duration
 // In the file it is written 12, 2_000_000 or "4 per worker".
 // Set tells a written 0 from a count that is not there.
 type Count struct {
-	N   int64
-	Per string // "", broker, worker, topic or producer
-	Set bool
+	N   int64  `json:"n"`
+	Per string `json:"per"` // "", broker, worker, topic or producer
+	Set bool   `json:"set"`
 }
 
 // SendRate is records per second over all producers. Max (in the file: max)
 // means as fast as the cluster takes them; then Value is 0.
 type SendRate struct {
-	Max   bool
-	Value float64
+	Max   bool    `json:"max"`
+	Value float64 `json:"value"`
 }
 
 // countMax bounds every count, so that products of a few stay far from overflow.
