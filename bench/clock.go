@@ -29,13 +29,9 @@ type offset struct {
 }
 
 func (s *Session) newClocks(ctx context.Context) (*clocks, error) {
-	boot, err := rundir.BootID()
-	if err != nil {
-		return nil, err
-	}
 	c := &clocks{own: map[string]bool{machine: true}, samples: map[string][]offset{}}
 	for _, h := range s.rig.Hosts {
-		if h.Kernel == boot {
+		if h.SharesKernel() {
 			c.own[h.Name] = true
 		}
 	}

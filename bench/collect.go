@@ -93,7 +93,7 @@ func (s *Session) watch(a Ask, h rundir.Host, dir string) *watched {
 	w.asked = hoststat.Ask{
 		Interval: max(1, int(time.Duration(cell.Interval)/time.Second)), Limit: int(collectMost / time.Second),
 		Sar: cell.Sar, Iostat: cell.Iostat, Pidstat: cell.Pidstat,
-		Cgroup: h.Shared, Path: h.Cgroup, Watch: prepared.DataDir,
+		Cgroup: h.Cgroup != "", Path: h.Cgroup, Watch: prepared.DataDir,
 		Dir: filepath.Join(prepared.Dir, "collect", fmt.Sprintf("%s-%s-%d-%d", s.run.Short, a.Cell.ID, a.Repeat, a.Attempt)),
 	}
 	if h.Name == machine {
@@ -102,8 +102,8 @@ func (s *Session) watch(a Ask, h rundir.Host, dir string) *watched {
 	for _, d := range h.Disks {
 		w.asked.Disks = append(w.asked.Disks, d.Device)
 	}
-	w.asked.Real = !h.Shared && len(h.Disks) == 0
-	if h.Shared && len(h.Disks) == 0 {
+	w.asked.Real = h.Cgroup == "" && len(h.Disks) == 0
+	if h.Cgroup != "" && len(h.Disks) == 0 {
 		w.asked.Iostat = false // the kernel would show the machine's disks as the host's
 	}
 	if h.Name == machine {
@@ -118,7 +118,7 @@ func (s *Session) sharedDisks() []string {
 	var out []string
 	for _, h := range s.rig.Hosts {
 		for _, d := range h.Disks {
-			if h.Shared {
+			if h.SharesKernel() {
 				out = append(out, d.Device)
 			}
 		}

@@ -75,9 +75,9 @@ func Open(ctx context.Context, run *rundir.Run, f *remote.Fleet, rig Rig) (*Sess
 	return s, nil
 }
 
-// lab tells whether hosts share this machine, which is then collected too.
+// lab tells whether hosts live on this machine, which is then collected too.
 func (s *Session) lab() bool {
-	return slices.ContainsFunc(s.rig.Hosts, func(h rundir.Host) bool { return h.Shared })
+	return slices.ContainsFunc(s.rig.Hosts, func(h rundir.Host) bool { return h.Lab })
 }
 
 // agentPath is where krig-agent is on a host; on this machine it is beside krig.

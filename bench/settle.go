@@ -175,10 +175,10 @@ func (s *Session) dirty(ctx context.Context, cl *rundir.Cluster) (string, error)
 	return "", nil
 }
 
-// writeRate is what a host's data disk writes in a second. Hosts that share a kernel
-// share its pages: there it is the sum over all of them.
+// writeRate is what a host's data disk writes in a second. Hosts on this
+// machine's kernel share its pages: there it is the sum over all of them.
 func (s *Session) writeRate(h rundir.Host) float64 {
-	if !h.Shared {
+	if !h.SharesKernel() {
 		return s.diskWrite(h)
 	}
 	var total float64
@@ -201,7 +201,7 @@ func (s *Session) diskWrite(h rundir.Host) float64 {
 
 // waiting is the bytes of dirty and write-back pages of a host's kernel.
 func (s *Session) waiting(ctx context.Context, h rundir.Host) (float64, error) {
-	if h.Shared { // its own /proc may not show them
+	if h.SharesKernel() { // its own /proc may not show them
 		text, err := os.ReadFile("/proc/meminfo")
 		if err != nil {
 			return 0, err

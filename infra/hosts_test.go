@@ -75,7 +75,7 @@ func TestTenHosts(t *testing.T) {
 		if got := on(t, run, h, "hostname", "-I"); got != h.Internal {
 			t.Errorf("%s has the address %s, not %s", h.Name, got, h.Internal)
 		}
-		if h.CPUs != 0.5 || h.Memory != 512<<20 || !h.Shared || h.LinkName != "eth0" || h.Arch == "" || h.Kernel == "" {
+		if h.CPUs != 0.5 || h.Memory != 512<<20 || !h.Lab || !h.SharesKernel() || h.LinkName != "eth0" || h.Arch == "" || h.Kernel == "" {
 			t.Errorf("%s is described as %+v", h.Name, h)
 		}
 	}

@@ -168,12 +168,12 @@ func (s *synthetic) hosts(c *experiment.Cell) []rundir.Host {
 	for i := 1; i <= c.Rig.Brokers.Count; i++ {
 		p := int64(profile(c.Rig.Brokers.Disk.Profile))
 		out = append(out, rundir.Host{Name: fmt.Sprintf("b%d", i), Roles: []rundir.Role{rundir.Broker}, Internal: fmt.Sprintf("10.89.0.1%d", i),
-			LinkRate: 1e9, Memory: 2 << 30, CPUs: 1, Arch: "amd64", Shared: true,
+			LinkRate: 1e9, Memory: 2 << 30, CPUs: 1, Arch: "amd64", Lab: true,
 			Disks: []rundir.Disk{{Device: fmt.Sprintf("/dev/loop%d", i), Size: 8 << 30, Profile: c.Rig.Brokers.Disk.Profile, Write: p, Read: 2 * p}}})
 	}
 	for i := 1; i <= c.Rig.Workers.Count; i++ {
 		out = append(out, rundir.Host{Name: fmt.Sprintf("w%d", i), Roles: []rundir.Role{rundir.Worker}, Internal: fmt.Sprintf("10.89.0.2%d", i),
-			LinkRate: 1e9, Memory: 2 << 30, Arch: "amd64", Shared: true})
+			LinkRate: 1e9, Memory: 2 << 30, Arch: "amd64", Lab: true})
 	}
 	return out
 }

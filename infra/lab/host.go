@@ -257,13 +257,13 @@ func (l *Lab) describe(s Spec, ip, device, key string, pid int) (rundir.Host, er
 		return rundir.Host{}, err
 	}
 	h := rundir.Host{
-		Name: s.Name, Internal: ip, Kernel: boot, Arch: runtime.GOARCH, Shared: true,
+		Name: s.Name, Internal: ip, Kernel: boot, Arch: runtime.GOARCH, Lab: true,
 		SSH:      rundir.SSH{Address: ip, Port: 22, User: "root", KeyFile: keyFile, HostKey: []string{key}},
 		LinkRate: s.LinkRate, LinkName: linkName, CPUs: s.CPUs, Memory: s.Memory,
 		Cgroup: cgroup, OwnProc: l.lxcfs != "", Disks: []rundir.Disk{},
 	}
 	if device != "" {
-		h.Disks = append(h.Disks, rundir.Disk{Device: device, Size: s.Disk.Size, Profile: s.Disk.Profile,
+		h.Disks = append(h.Disks, rundir.Disk{ID: l.backing(s.Name), Device: device, Size: s.Disk.Size, Profile: s.Disk.Profile,
 			Write: s.Disk.Write, Read: s.Disk.Read, IOPS: s.Disk.IOPS})
 	}
 	if h.Memory == 0 {

@@ -28,10 +28,10 @@ type Host struct {
 	LinkRate int64   `json:"link_rate"`          // bits/s in each direction; 0 when not shaped
 	CPUs     float64 `json:"cpus"`               // processors it may use; 0 when not limited
 	Memory   int64   `json:"memory"`             // bytes it may use
-	Shared   bool    `json:"shared"`             // shares this machine's kernel: nothing that a kernel shares may be changed
-	Cgroup   string  `json:"cgroup,omitempty"`   // lab: its cgroup's path below each controller's mount, for CPU and memory figures
+	Lab      bool    `json:"lab"`                // lives on this machine, which is collected beside it
+	Cgroup   string  `json:"cgroup,omitempty"`   // a container's: its cgroup's path below each controller's mount, for CPU and memory figures
 	LinkName string  `json:"link_name"`          // its network device, such as eth0
-	OwnProc  bool    `json:"own_proc,omitempty"` // lab: /proc shows its own CPU and memory figures (lxcfs)
+	OwnProc  bool    `json:"own_proc,omitempty"` // a container's: /proc shows its own CPU and memory figures (lxcfs)
 }
 
 // Has tells whether the host holds a role.
@@ -42,6 +42,14 @@ func (h Host) Has(r Role) bool {
 		}
 	}
 	return false
+}
+
+// SharesKernel tells whether the host runs on this machine's own kernel:
+// nothing that a kernel shares may be changed there, its pages, devices and
+// clock are this machine's.
+func (h Host) SharesKernel() bool {
+	boot, err := BootID()
+	return err == nil && h.Kernel == boot
 }
 
 // Same tells whether two values are of one and the same host: made once, not again since.
@@ -60,6 +68,7 @@ type SSH struct {
 
 // A Disk is one block device that the provider attached for data.
 type Disk struct {
+	ID      string `json:"id"`      // how the provider attached it, by which it is told from others: the lab's is its backing file
 	Device  string `json:"device"`  // path on the host, such as /dev/loop3
 	Size    int64  `json:"size"`    // bytes
 	Profile string `json:"profile"` // none, ssd, hdd or custom
