@@ -217,3 +217,35 @@ func TestStates(t *testing.T) {
 		t.Errorf("kinds: %q", got)
 	}
 }
+
+// A run on a reused rig is newer than the run whose rig it is.
+func TestLastIsTheNewestThatStands(t *testing.T) {
+	dir := t.TempDir()
+	entry := func(state string) string {
+		return `{"id":"1","kind":"container","scope":"","ref":"b1","state":"` + state + `","at":"2026-11-30T08:00:00Z"}` + "\n"
+	}
+	for id, ledger := range map[string]string{
+		"rig-20261130T080000Z-aaaaaa":   entry("intent") + entry("done"),
+		"other-20261130T090000Z-bbbbbb": entry("intent") + entry("undone"),
+	} {
+		if err := os.Mkdir(filepath.Join(dir, id), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, id, "ledger.jsonl"), []byte(ledger), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := &app{runsDir: dir}
+	if got, err := a.findStanding("last"); err != nil || filepath.Base(got) != "rig-20261130T080000Z-aaaaaa" {
+		t.Errorf("of what stands the last is %s, %v", got, err)
+	}
+	if got, err := a.findStanding("other"); err != nil || filepath.Base(got) != "other-20261130T090000Z-bbbbbb" {
+		t.Errorf("by name: %s, %v", got, err)
+	}
+	if err := os.RemoveAll(filepath.Join(dir, "rig-20261130T080000Z-aaaaaa")); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := a.findStanding("last"); err != nil || filepath.Base(got) != "other-20261130T090000Z-bbbbbb" {
+		t.Errorf("where nothing stands the last is %s, %v", got, err)
+	}
+}

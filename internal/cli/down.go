@@ -61,7 +61,7 @@ func outlive(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // down takes one run down; one whose directory is gone by its label.
 func (a *app) down(ctx context.Context, name string) error {
-	dir, missing := a.find(name)
+	dir, missing := a.findStanding(name)
 	if missing == nil {
 		err := pipeline.Down(ctx, dir, a.show.event)
 		a.show.close()

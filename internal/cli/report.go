@@ -28,7 +28,7 @@ func (a *app) reportCmd() *cobra.Command {
 		Short:   "Write a run's report",
 		Long: `Write the report of a run, also of one that was cut short: its finished repeats
 are all there. RUN is an id, its beginning, its last six letters, a run
-directory, or last.`,
+directory, or last: the newest.`,
 		Example: `  krig report last
   krig report last --format html -o report.html
   krig report runs/demo-20261130T201500Z-k3f9ab --format csv > demo.csv`,

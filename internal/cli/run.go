@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -78,11 +79,14 @@ func (a *app) run(ctx context.Context, f runFlags, args []string) error {
 		return a.resumable(out, a.outcome(out, f.keep, err))
 	}
 	if f.reuse != "" {
-		dir, err := a.find(f.reuse)
+		dir, err := a.findStanding(f.reuse)
 		if err != nil {
 			return err
 		}
 		o.Reuse = dir
+	}
+	if err := readable(args[0]); err != nil {
+		return err
 	}
 	if err := a.consent(ctx, args[0], f); err != nil {
 		return err
@@ -100,6 +104,15 @@ func (a *app) resumable(out pipeline.Outcome, err error) error {
 		a.say("go on at the first missing repeat with: %skrig run --resume %s", a.runsPrefix(), out.Run.ID)
 	}
 	return err
+}
+
+// readable refuses what cannot be read again, as a run reads its experiment.
+func readable(file string) error {
+	info, err := os.Stat(file)
+	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return usage(fmt.Errorf("%s is a stream, and a run reads its experiment more than once: save it in a file", file))
+	}
+	return nil // what is not there at all is for the reader of experiments to say
 }
 
 // consent asks before a run whose rig is not the lab's: only there are money
@@ -164,6 +177,9 @@ leave everything standing. The run's id is printed.`,
   krig down $run`,
 		Args: args(takes(1, 1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := readable(args[0]); err != nil {
+				return err
+			}
 			o := pipeline.Options{RunsDir: a.runsDir, Keep: true, Set: set, Version: a.version()}
 			out, err := pipeline.Up(cmd.Context(), args[0], o, a.show.event)
 			if err == nil && out.Run != nil {

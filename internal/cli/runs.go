@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -34,6 +35,25 @@ func (a *app) find(name string) (string, error) {
 		return "", err
 	}
 	return runs[len(runs)-1].Dir, nil
+}
+
+// findStanding is [app.find] for commands that are about what stands: there
+// last is the newest run of which something does, since a run on a reused rig
+// is newer than the rig's own. Where nothing stands it is the newest of all.
+func (a *app) findStanding(name string) (string, error) {
+	if name != "last" {
+		return a.find(name)
+	}
+	runs, err := rundir.List(a.runsDir)
+	if err != nil {
+		return "", err
+	}
+	for _, info := range slices.Backward(runs) {
+		if l, err := read(info); err == nil && len(l.Standing) > 0 {
+			return info.Dir, nil
+		}
+	}
+	return a.find(name)
 }
 
 // held is the newest run that this very process works on; "" when there is none.
@@ -105,7 +125,11 @@ func (a *app) completeRunHost(cmd *cobra.Command, args []string, typed string) (
 
 // standing are a run's directory and its hosts that stand.
 func (a *app) standing(name string) (run *rundir.Run, hosts []rundir.Host, err error) {
-	run, err = a.open(name)
+	dir, err := a.findStanding(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	run, err = rundir.Open(dir)
 	if err != nil {
 		return nil, nil, err
 	}
