@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"krig/internal/agent"
-	"krig/internal/rundir"
 )
 
 // clocks are how far the hosts' clocks are ahead of this machine's, measured
