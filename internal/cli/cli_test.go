@@ -60,7 +60,7 @@ func TestArchiveHasNoSecrets(t *testing.T) {
 		text string
 		mode os.FileMode
 	}{
-		"krig.log":             {"line\n", 0o644},
+		"krig.log":             {"line\n", 0o600}, // by a strict umask
 		"logs/b1/server.log":   {"started\n", 0o644},
 		"private":              {"only its owner's\n", 0o600},
 		"ssl/broker.key":       {"k\n", 0o644},
@@ -212,7 +212,9 @@ func TestStates(t *testing.T) {
 			t.Errorf("%+v, busy %v: %s, want %s", c.l, c.busy, got, c.want)
 		}
 	}
-	got := kinds([]rundir.Entry{{Kind: "network"}, {Kind: "directory"}, {Kind: "container"}, {Kind: "directory"}})
+	got := kinds([]rundir.Entry{
+		{Kind: "network"}, {Kind: "directory", Scope: "b1"}, {Kind: "container"}, {Kind: "directory", Scope: "b2"}, {Kind: "directory", Scope: "b1"},
+	})
 	if strings.Join(got, ", ") != "1 network, 2 directories, 1 container" {
 		t.Errorf("kinds: %q", got)
 	}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -108,7 +109,7 @@ func addFile(t *tar.Writer, name, file string) (added bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	hidden, err := secret(in, info)
+	hidden, err := secret(in, info, name)
 	if err != nil || hidden {
 		return false, err
 	}
@@ -125,9 +126,14 @@ func addFile(t *tar.Writer, name, file string) (added bool, err error) {
 }
 
 // secret tells whether a file may leave this machine: one that others may not
-// read, one named as a key, or one that holds a private key may not.
-func secret(in io.ReadSeeker, info fs.FileInfo) (bool, error) {
-	if info.Mode().Perm()&0o044 == 0 || strings.HasSuffix(info.Name(), ".key") || strings.HasSuffix(info.Name(), ".pem") {
+// read, one named as a key, or one that holds a private key may not. What the
+// load, the collectors and krig's own log wrote is judged without its mode,
+// which is only that of the user's umask.
+func secret(in io.ReadSeeker, info fs.FileInfo, name string) (bool, error) {
+	_, inside, _ := strings.Cut(name, "/") // below the run's id
+	top, _, _ := strings.Cut(inside, "/")
+	written := slices.Contains([]string{"cells", "logs", "krig.log", "lock"}, top)
+	if !written && info.Mode().Perm()&0o044 == 0 || strings.HasSuffix(info.Name(), ".key") || strings.HasSuffix(info.Name(), ".pem") {
 		return true, nil
 	}
 	head := make([]byte, 64<<10)

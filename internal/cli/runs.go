@@ -256,8 +256,13 @@ func state(l listed, busy bool) string {
 // kinds counts entries by kind, in the ledger's order.
 func kinds(entries []rundir.Entry) []string {
 	var order []string
-	n := map[string]int{}
+	n, seen := map[string]int{}, map[[3]string]bool{}
 	for _, e := range entries {
+		thing := [3]string{e.Kind, e.Scope, e.Ref} // one that was made sure of again has several entries
+		if seen[thing] {
+			continue
+		}
+		seen[thing] = true
 		if n[e.Kind] == 0 {
 			order = append(order, e.Kind)
 		}
