@@ -77,6 +77,7 @@ func checks() []check {
 		{"bench.producers bench.consumers bench.topics" + placing, checkClients},
 		{"bench.records bench.duration", checkEnd},
 		{"bench.duration bench.warmup bench.limit", checkLimit},
+		{"bench.record_size bench.producer kafka.broker", checkRecordSize},
 		{"collect.interval bench.duration bench.records", checkInterval},
 		{"bench.records bench.record_size bench.replication_factor bench.topics bench.partitions bench.producers brokers.disk" + placing, checkSpace},
 	}

@@ -299,15 +299,16 @@ func TestBenchNames(t *testing.T) {
 }
 
 func TestQuantities(t *testing.T) {
+	const fits = "kafka.broker.message.max.bytes=9000000000000"
 	for text, want := range map[string]int64{"1B": 1, "800B": 800, "1kB": 1000, "1KiB": 1024, "16 KiB": 16384, "1.5KiB": 1536, "2_000MB": 2e9, "1MiB": 1 << 20,
 		"0.5GB": 5e8, "8GiB": 8 << 30, "1TB": 1e12, "1TiB": 1 << 40, "0.1MB": 1e5} {
-		_, plan := good(t, minimal, "bench.record_size="+text, "brokers.disk.write="+text+"/s", "brokers.disk.size=4TiB")
+		_, plan := good(t, minimal, "bench.record_size="+text, "brokers.disk.write="+text+"/s", "brokers.disk.size=4TiB", fits)
 		c := plan.Cells[0]
 		if int64(c.Bench.RecordSize) != want || int64(c.Rig.Brokers.Disk.Write) != want {
 			t.Errorf("%s: got %d and %d, want %d", text, c.Bench.RecordSize, c.Rig.Brokers.Disk.Write, want)
 		}
 		again := c.Bench.RecordSize.String()
-		if _, plan := good(t, minimal, "bench.record_size="+again); int64(plan.Cells[0].Bench.RecordSize) != want {
+		if _, plan := good(t, minimal, "bench.record_size="+again, fits); int64(plan.Cells[0].Bench.RecordSize) != want {
 			t.Errorf("%s is written %s, which is another size", text, again)
 		}
 	}
