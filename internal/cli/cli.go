@@ -80,6 +80,7 @@ func (a *app) root() *cobra.Command {
 
   krig run experiment.yaml
 
+A RUN is an id, its beginning, its last six letters, a run directory, or last.
 Data goes to standard output, everything else to standard error.
 Exit codes: 0 done; 1 failed, or a cell without one valid repeat; 2 usage or a
 bad experiment (nothing was touched); 3 measured, but teardown left something;
@@ -87,7 +88,9 @@ bad experiment (nothing was touched); 3 measured, but teardown left something;
 		Example: `  krig init lab my.yaml     # a commented experiment to start from
   krig plan my.yaml         # what would be done, and how long it takes
   krig run my.yaml          # do it
-  krig report last          # the answer again`,
+  krig report last          # the answer again
+  krig list                 # all runs, and what of them stands
+  krig down last            # takes down what stands, whatever happened`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          unknownCommand,
