@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,7 +72,7 @@ func impliedAxis(plan *experiment.Plan, path string, value func(*experiment.Cell
 // gather reads every repeat that the plan asks for and that is there.
 func gather(run *rundir.Run, plan *experiment.Plan) (*result.Run, error) {
 	out := &result.Run{
-		Schema: result.Schema, Run: run.ID, Name: plan.Name, Krig: version(),
+		Schema: result.Schema, Run: run.ID, Name: plan.Name, Krig: version(run),
 		Seed: plan.Seed, Order: plan.Order, Warnings: []string{},
 	}
 	for i, cell := range plan.Cells {
@@ -281,16 +280,13 @@ func trimJSON(name string) string {
 	return name
 }
 
-// version is krig's own, as the build recorded it.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
+// version is that of the krig that measured, as it wrote it down at the start.
+func version(run *rundir.Run) string {
+	var id struct {
+		Krig string `json:"krig"`
+	}
+	if err := run.ReadJSON(&id, "identity.json"); err != nil || id.Krig == "" {
 		return "unknown"
 	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 && info.Main.Version == "(devel)" {
-			return "devel " + s.Value[:12]
-		}
-	}
-	return info.Main.Version
+	return id.Krig
 }

@@ -3,10 +3,12 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"krig/bench"
 	"krig/infra"
 	"krig/internal/experiment"
+	"krig/internal/rundir"
 	"krig/provision"
 )
 
@@ -27,10 +29,17 @@ func Check(file string, set ...string) (*experiment.File, *experiment.Plan, erro
 	return f, plan, nil
 }
 
-// able asks this machine whether it can make the rigs of a plan.
-func able(ctx context.Context, f *experiment.File, plan *experiment.Plan) error {
+// able asks this machine whether it can make the rigs of a plan. What a run
+// merely does less well without is told to listen.
+func able(ctx context.Context, f *experiment.File, plan *experiment.Plan, listen func(rundir.Event)) error {
 	var out []error
 	for _, l := range infra.Check(ctx, plan.Cells) {
+		if l.Warning {
+			if listen != nil {
+				listen(rundir.Event{At: time.Now(), Stage: "infra", Message: l.What + "; " + l.Remedy})
+			}
+			continue
+		}
 		err := fmt.Errorf("this machine cannot run %s: %s; %s", f.Path, l.What, l.Remedy)
 		if l.Path != "" {
 			err = f.Locate(experiment.Problem{Path: l.Path, Reason: l.What, Expected: l.Remedy})

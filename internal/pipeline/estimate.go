@@ -79,14 +79,9 @@ func stagesBetween(a, b *experiment.Cell) []string {
 	return nil
 }
 
-// loadTime is how long a cell's load lasts: as it says, or by its records at
-// what its disks and links allow, at most 50 MiB/s for each broker.
+// loadTime is how long a cell's load should last where each broker writes what
+// its disk and link allow, at most 50 MiB/s.
 func loadTime(c *experiment.Cell) time.Duration {
-	b := c.Bench
-	d := time.Duration(b.Warmup)
-	if !b.Records.Set {
-		return d + time.Duration(b.Duration)
-	}
 	perBroker := int64(50 << 20)
 	if w := int64(c.Rig.Brokers.Disk.Write); w > 0 {
 		perBroker = min(perBroker, w)
@@ -94,12 +89,7 @@ func loadTime(c *experiment.Cell) time.Duration {
 	if r := int64(c.Rig.Brokers.Network.Rate); r > 0 {
 		perBroker = min(perBroker, r/8)
 	}
-	rate := float64(perBroker) * float64(c.BrokerCount()) / float64(max(b.ReplicationFactor, 1))
-	seconds := float64(c.Resolve(b.Records)) * float64(b.RecordSize) / rate
-	if b.Rate.Value > 0 {
-		seconds = max(seconds, float64(c.Resolve(b.Records))/b.Rate.Value)
-	}
-	return d + time.Duration(seconds*float64(time.Second))
+	return c.LoadTime(float64(perBroker) * float64(c.BrokerCount()))
 }
 
 // stopwatch measures stages; save adds them to what this machine remembers.

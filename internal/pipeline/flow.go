@@ -72,6 +72,9 @@ func (fl *flow) visit(ctx context.Context, visits []experiment.Visit) error {
 			return fmt.Errorf("before %s, repeat %d: %w", cell.ID, v.Repeat, context.Cause(ctx))
 		}
 		fl.say("bench", "%s, repeat %d of %d", cell.ID, v.Repeat, fl.exp.Repeat)
+		if err := infra.Renew(ctx, fl.owner, fl.expiry()); err != nil {
+			return fmt.Errorf("before %s, repeat %d: putting the rig's expiry off: %w", cell.ID, v.Repeat, err)
+		}
 		err := fl.to(ctx, cell)
 		var lost *clusterError
 		if errors.As(err, &lost) && ctx.Err() == nil {
@@ -149,7 +152,7 @@ func (fl *flow) say(stage, format string, args ...any) {
 
 // want is the state of the rig that a cell needs.
 func (fl *flow) want(cell *experiment.Cell) infra.Want {
-	return infra.Want{Rig: cell.RigName, Cell: cell, Expiry: fl.expiry(), Kept: fl.o.Keep || fl.o.Reuse != ""}
+	return infra.Want{Cell: cell, Expiry: fl.expiry(), Kept: fl.o.Keep || fl.o.Reuse != ""}
 }
 
 // expiry is twice the estimate from now, an hour at least.

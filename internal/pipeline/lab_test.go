@@ -8,10 +8,11 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"krig/infra"
+	"krig/infra/lab/labtest"
 	"krig/internal/pipeline"
 	"krig/internal/result"
 	"krig/internal/rundir"
@@ -42,25 +43,10 @@ func TestMain(m *testing.M) {
 // the test nothing of its scope may stand.
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	if lacks := infra.Check(t.Context(), nil); len(lacks) > 0 {
-		if os.Getenv("CI") != "" {
-			t.Fatalf("no lab on this machine: %v", lacks)
-		}
-		t.Skipf("no lab on this machine: %v", lacks)
-	}
-	scope := strings.ToLower(strings.Map(letters, t.Name())) + time.Now().Format("150405")
-	t.Setenv("KRIG_SCOPE", scope)
+	labtest.Need(t)
+	labtest.Scope(t)
 	t.Setenv("KRIG_AGENT_DIR", agents(t))
-	l := &lab{t: t, runs: t.TempDir()}
-	t.Cleanup(func() { l.nothingStands(context.Background()) })
-	return l
-}
-
-func letters(r rune) rune {
-	if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
-		return r
-	}
-	return -1
+	return &lab{t: t, runs: t.TempDir()}
 }
 
 // agents builds krig-agent once for all tests of this process.
@@ -90,22 +76,6 @@ var agents = func() func(*testing.T) string {
 	}
 }()
 
-// nothingStands asserts that the machine shows nothing of this test, and
-// removes what it does show.
-func (l *lab) nothingStands(ctx context.Context) {
-	l.t.Helper()
-	found, err := infra.Find(ctx, infra.Label{Scope: os.Getenv("KRIG_SCOPE")})
-	if err != nil {
-		l.t.Errorf("listing what stands: %v", err)
-	}
-	if len(found) > 0 {
-		l.t.Errorf("still standing: %+v", found)
-		if err := infra.Remove(ctx, found); err != nil {
-			l.t.Errorf("removing it: %v", err)
-		}
-	}
-}
-
 // write puts an experiment into a file.
 func (l *lab) write(text string) string {
 	l.t.Helper()
@@ -116,21 +86,32 @@ func (l *lab) write(text string) string {
 	return path
 }
 
-// run runs an experiment; fault, when it is not nil, is called once, when load first flows.
+// run runs an experiment; fault, when it is not nil, is called once, when the
+// first counted load flows.
 func (l *lab) run(text string, fault func(short string)) (pipeline.Outcome, error) {
+	l.t.Helper()
+	return l.runContext(l.t.Context(), text, fault)
+}
+
+func (l *lab) runContext(ctx context.Context, text string, fault func(short string)) (pipeline.Outcome, error) {
 	l.t.Helper()
 	var once sync.Once
 	var wg sync.WaitGroup
 	defer wg.Wait()
-	return pipeline.Run(l.t.Context(), l.write(text), pipeline.Options{RunsDir: l.runs, Version: "test"}, func(e rundir.Event) {
-		l.t.Logf("%s %s %s %s", e.At.Format("15:04:05"), e.Stage, e.Host, e.Message)
-		if fault == nil || e.Throughput <= 0 {
-			return
+	var loading atomic.Bool
+	return pipeline.Run(ctx, l.write(text), pipeline.Options{RunsDir: l.runs, Version: "test"}, func(e rundir.Event) {
+		if e.Message != "" {
+			l.t.Logf("%s %s %s %s", e.At.Format("15:04:05"), e.Stage, e.Host, e.Message)
 		}
-		once.Do(func() {
-			short := l.short()
-			wg.Go(func() { fault(short) })
-		})
+		if strings.HasPrefix(e.Message, "loading") {
+			loading.Store(true)
+		}
+		if fault != nil && loading.Load() && e.Throughput > 0 {
+			once.Do(func() {
+				short := l.short()
+				wg.Go(func() { fault(short) })
+			})
+		}
 	})
 }
 
@@ -165,4 +146,31 @@ func repeats(t *testing.T, run *rundir.Run) []result.Repeat {
 		out = append(out, r)
 	}
 	return out
+}
+
+// machine is what a run could have left on this machine, as text: containers,
+// networks, mounts, throttle rules, loop devices, links, processes and files.
+func machine(t *testing.T, short string) string {
+	return sh(t, strings.ReplaceAll(`podman ps -a --format '{{.Names}}' | grep krig-SHORT
+podman network ls --format '{{.Name}}' | grep krig-SHORT
+cut -d' ' -f5 /proc/self/mountinfo | grep krig-SHORT
+losetup -nO BACK-FILE | grep krig-SHORT
+ls "${KRIG_LAB_DIR:-$HOME/.cache/krig/lab}" 2>/dev/null | grep krig-SHORT
+ps -eo args | grep krig-SHORT | grep -v grep
+for rule in /sys/fs/cgroup/blkio/blkio.throttle.*_device; do
+  while read -r device limit; do losetup -nO MAJ:MIN | tr -d ' ' | grep -qx "$device" || echo "$rule $device $limit"; done <"$rule"
+done 2>/dev/null
+true`, "SHORT", short))
+}
+
+// sh runs a script of this test and returns what it printed.
+func sh(t *testing.T, script string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "sh", "-c", script).CombinedOutput()
+	if err != nil && len(out) == 0 {
+		t.Logf("%s: %v", script, err)
+	}
+	return string(out)
 }

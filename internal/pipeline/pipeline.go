@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"krig/infra"
 	"krig/internal/experiment"
 	"krig/internal/result"
 	"krig/internal/rundir"
@@ -91,7 +90,7 @@ func Resume(ctx context.Context, dir string, o Options, listen func(rundir.Event
 	if err != nil {
 		return Outcome{Run: run}, errors.Join(err, run.Close())
 	}
-	if err := infra.Destroy(ctx, run); err != nil {
+	if err := clean(ctx, run); err != nil {
 		return Outcome{Run: run}, errors.Join(fmt.Errorf("removing what the interrupted run left: %w", err), run.Close())
 	}
 	visits, err := missing(run, plan)
@@ -111,7 +110,7 @@ func begin(ctx context.Context, file string, o Options, listen func(rundir.Event
 		return nil, err
 	}
 	if o.Reuse == "" {
-		if err := able(ctx, f, plan); err != nil {
+		if err := able(ctx, f, plan, listen); err != nil {
 			return nil, err
 		}
 	}
@@ -121,7 +120,7 @@ func begin(ctx context.Context, file string, o Options, listen func(rundir.Event
 	}
 	fl, err := newFlow(run, plan, f.Experiment, o, listen)
 	if err == nil {
-		err = record(run, f, plan, o.Set)
+		err = record(run, f, plan, o)
 	}
 	if err != nil {
 		return nil, errors.Join(err, run.Close())
@@ -130,7 +129,7 @@ func begin(ctx context.Context, file string, o Options, listen func(rundir.Event
 }
 
 // record writes experiment.yaml, effective.yaml, inputs/, plan.json and identity.json.
-func record(run *rundir.Run, f *experiment.File, plan *experiment.Plan, set []string) error {
+func record(run *rundir.Run, f *experiment.File, plan *experiment.Plan, o Options) error {
 	text, err := os.ReadFile(f.Path)
 	if err != nil {
 		return err
@@ -139,18 +138,18 @@ func record(run *rundir.Run, f *experiment.File, plan *experiment.Plan, set []st
 	if err != nil {
 		return err
 	}
+	id, err := identify(f, o)
+	if err != nil {
+		return err
+	}
 	for _, in := range f.Inputs() {
 		data, err := os.ReadFile(in)
 		if err != nil {
 			return err
 		}
-		if err := run.WriteFile(data, "inputs", filepath.Base(in)); err != nil {
+		if err := run.WriteFile(data, "inputs", id.Files[in][:8]+"-"+filepath.Base(in)); err != nil {
 			return err
 		}
-	}
-	id, err := identify(f, set)
-	if err != nil {
-		return err
 	}
 	return errors.Join(
 		run.WriteFile(text, "experiment.yaml"),

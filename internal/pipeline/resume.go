@@ -22,15 +22,16 @@ type identity struct {
 	Files    map[string]string `json:"files"`    // SHA-256 of the experiment and of each file it names, by path
 	Programs map[string]string `json:"programs"` // SHA-256 of krig and its agents, by file name
 	Set      []string          `json:"set"`      // path=value given at the command line
+	Krig     string            `json:"krig"`     // krig's own version
 }
 
 // identify takes the identity of an experiment and of the programs at hand.
-func identify(f *experiment.File, set []string) (identity, error) {
+func identify(f *experiment.File, o Options) (identity, error) {
 	source, err := filepath.Abs(f.Path)
 	if err != nil {
 		return identity{}, err
 	}
-	id := identity{Source: source, Files: map[string]string{}, Programs: map[string]string{}, Set: set}
+	id := identity{Source: source, Files: map[string]string{}, Programs: map[string]string{}, Set: o.Set, Krig: o.Version}
 	for _, path := range append([]string{source}, f.Inputs()...) {
 		if id.Files[path], err = digest(path); err != nil {
 			return id, err
@@ -78,7 +79,7 @@ func reload(run *rundir.Run) (*experiment.File, *experiment.Plan, error) {
 	if err != nil {
 		return nil, nil, &Refused{[]error{fmt.Errorf("the experiment of run %s can no longer be read: %w", run.ID, err)}}
 	}
-	now, err := identify(f, then.Set)
+	now, err := identify(f, Options{Set: then.Set, Version: then.Krig})
 	if err != nil {
 		return nil, nil, err
 	}

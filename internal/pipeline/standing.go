@@ -79,6 +79,9 @@ func (fl *flow) adopt(dir string) error {
 	if err != nil {
 		return &Refused{[]error{errors.Join(err, owner.Close())}}
 	}
+	if other := fl.otherRig(s.Rig); other != "" {
+		return &Refused{[]error{errors.Join(fmt.Errorf("run %s keeps rig %s and the experiment asks for rig %s: leave --reuse out, or name the rig %s", owner.ID, s.Rig, other, s.Rig), owner.Close())}}
+	}
 	owner.Listen(fl.run.Report)
 	fl.owner = owner
 	fl.states[s.Rig] = 1
@@ -86,6 +89,16 @@ func (fl *flow) adopt(dir string) error {
 	fl.rig.N = 1
 	fl.rig.M = min(fl.rig.M, 1)
 	return fl.stand()
+}
+
+// otherRig is a rig of the plan that is not the given one; "" when there is none.
+func (fl *flow) otherRig(name string) string {
+	for _, c := range fl.plan.Cells {
+		if c.RigName != name {
+			return c.RigName
+		}
+	}
+	return ""
 }
 
 // leave ends agents and connections and lets the rig stand.
@@ -115,37 +128,45 @@ func (fl *flow) teardown(ctx context.Context, out *Outcome) error {
 // remove gives hosts back and removes them.
 func (fl *flow) remove(ctx context.Context) error {
 	err := fl.quiet()
+	var back error
 	if fl.rig != nil {
-		err = errors.Join(err, giveBack(ctx, fl.owner, fl.fleet, &fl.rig.Standing))
+		back = giveBack(ctx, fl.owner, fl.fleet, &fl.rig.Standing)
 		fl.rig = nil
 	}
-	return errors.Join(err, down(ctx, fl.owner))
+	return errors.Join(err, down(ctx, fl.owner, back))
 }
 
-// giveBack stops Kafka, brings its logs home and restores the hosts. Hosts
-// that are about to be removed whole owe nothing when they cannot be reached.
+// giveBack stops Kafka, brings its logs home and restores the hosts.
 func giveBack(ctx context.Context, owner *rundir.Run, fleet *remote.Fleet, s *Standing) error {
 	var err error
 	if s.Cluster != nil {
 		err = provision.Stop(ctx, owner, fleet, s.Cluster)
 	}
-	err = errors.Join(err, provision.Restore(ctx, owner, fleet, s.Hosts))
-	if err != nil {
-		owner.Report(rundir.Event{Stage: "teardown", Message: fmt.Sprintf("giving hosts back: %v", err)})
-	}
-	return nil
+	return errors.Join(err, provision.Restore(ctx, owner, fleet, s.Hosts))
 }
 
-// down removes everything of the run and lists again.
-func down(ctx context.Context, run *rundir.Run) error {
+// down removes everything of the run and lists again. back is what giving the
+// hosts back met: hosts that are gone whole owe nothing, so it counts only
+// while the ledger still has something standing on a host.
+func down(ctx context.Context, run *rundir.Run, back error) error {
+	if back != nil {
+		run.Report(rundir.Event{Stage: "teardown", Message: fmt.Sprintf("giving hosts back: %v", back)})
+	}
 	if err := infra.Destroy(ctx, run); err != nil {
+		return errors.Join(err, back)
+	}
+	owed, err := run.Ledger.Standing()
+	if err != nil {
 		return err
 	}
-	err := os.Remove(run.Path(standingFile))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
+	if len(owed) > 0 {
+		return errors.Join(fmt.Errorf("%d things that krig did still stand, the first: %s %s on %s; krig down %s tries again",
+			len(owed), owed[0].Kind, owed[0].Ref, owed[0].Scope, run.ID), back)
 	}
-	return err
+	if err := os.Remove(run.Path(standingFile)); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // Down removes everything that a run made, whatever state it is in: kept,
@@ -159,15 +180,33 @@ func Down(ctx context.Context, dir string, listen func(rundir.Event)) error {
 		return &Refused{[]error{err}}
 	}
 	run.Listen(listen)
+	return errors.Join(clean(ctx, run), run.Close())
+}
+
+// clean removes everything of a run that this process did not begin.
+func clean(ctx context.Context, run *rundir.Run) error {
 	s, err := ReadStanding(run)
-	if err == nil && s != nil && s.Cluster != nil {
-		fleet := remote.NewFleet(run.Dir)
-		fleet.Add(s.Hosts...)
-		polite, cancel := context.WithTimeout(ctx, 20*time.Second)
-		err = errors.Join(giveBack(polite, run, fleet, s), fleet.Close())
-		cancel()
+	if err != nil {
+		return err
 	}
-	return errors.Join(err, down(ctx, run), run.Close())
+	var back error
+	if s != nil {
+		back = giveBackCold(ctx, run, s)
+	}
+	return down(ctx, run, back)
+}
+
+// politeLimit bounds what a run that krig no longer works on is asked to give
+// back: some of its hosts may be dead.
+const politeLimit = 30 * time.Second
+
+// giveBackCold is [giveBack] for a run that another process began.
+func giveBackCold(ctx context.Context, run *rundir.Run, s *Standing) error {
+	ctx, cancel := context.WithTimeout(ctx, politeLimit)
+	defer cancel()
+	fleet := remote.NewFleet(run.Dir)
+	fleet.Add(s.Hosts...)
+	return errors.Join(giveBack(ctx, run, fleet, s), fleet.Close())
 }
 
 // leftovers are the lines of a failed removal, one a thing.

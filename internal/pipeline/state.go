@@ -61,6 +61,9 @@ func (fl *flow) hosts(ctx context.Context, cell *experiment.Cell) error {
 		return fmt.Errorf("making the hosts of rig %s: %w", cell.RigName, err)
 	}
 	have, err := fl.replace(cell, hosts)
+	if err == nil {
+		err = fl.stand()
+	}
 	if err != nil {
 		return err
 	}
@@ -70,7 +73,7 @@ func (fl *flow) hosts(ctx context.Context, cell *experiment.Cell) error {
 		return fmt.Errorf("preparing the hosts of rig %s: %w", cell.RigName, err)
 	}
 	fl.rig.Prepared = prepared
-	limits, err := bench.Probe(ctx, hosts)
+	limits, err := bench.Probe(ctx, fl.owner, fl.fleet, hosts, prepared, fl.rig.Limits)
 	if err != nil {
 		return fmt.Errorf("probing the hosts of rig %s: %w", cell.RigName, err)
 	}
@@ -101,6 +104,11 @@ func (fl *flow) replace(cell *experiment.Cell, hosts []rundir.Host) (*rundir.Pre
 			if !slices.Contains(gone, p.Name) {
 				have.Hosts = append(have.Hosts, p)
 			}
+		}
+	}
+	if fl.rig.Limits != nil {
+		for _, name := range gone {
+			delete(fl.rig.Limits.Hosts, name)
 		}
 	}
 	err := errors.Join(fl.quiet(), fl.fleet.Drop(gone...))
@@ -179,6 +187,9 @@ func (fl *flow) resize(ctx context.Context, cell *experiment.Cell) error {
 		if err := fl.resizeCluster(ctx, cell, stay); err != nil {
 			return err
 		}
+		if err := provision.Restore(ctx, fl.owner, fl.fleet, without(fl.rig.Hosts, stay)); err != nil {
+			return fmt.Errorf("giving back the hosts that leave: %w", err)
+		}
 	}
 	if err := fl.hosts(ctx, cell); err != nil {
 		return err
@@ -202,14 +213,19 @@ func (fl *flow) resizeCluster(ctx context.Context, cell *experiment.Cell, hosts 
 // staying are the present hosts that a cell still wants: infra removes the
 // highest numbers of each pool first.
 func (fl *flow) staying(cell *experiment.Cell) []rundir.Host {
-	want := infra.Names(cell)
+	want := cell.Placement()
 	var stay []rundir.Host
 	for _, h := range fl.rig.Hosts {
-		if slices.Contains(want, h.Name) {
+		if slices.ContainsFunc(want, func(p experiment.Place) bool { return p.Name == h.Name }) {
 			stay = append(stay, h)
 		}
 	}
 	return stay
+}
+
+// without are the hosts that are not among others.
+func without(hosts, others []rundir.Host) []rundir.Host {
+	return slices.DeleteFunc(slices.Clone(hosts), func(h rundir.Host) bool { return slices.ContainsFunc(others, h.Same) })
 }
 
 // clear stops and wipes the cluster; the hosts stand.
