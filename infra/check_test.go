@@ -79,7 +79,7 @@ func TestDataFolderFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer run.Close()
-	_, err = infra.Apply(t.Context(), run, infra.Want{Rig: "lab", Cell: c})
+	_, err = infra.Apply(t.Context(), run, infra.Want{Cell: c})
 	if err == nil || !strings.Contains(err.Error(), "data folder full") || !strings.Contains(err.Error(), "the disks need 24 MiB") {
 		t.Errorf("making them: %v", err)
 	}

@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
-	"krig/infra/lab"
+	"krig/infra/child"
 	"krig/internal/rundir"
 )
 
@@ -16,31 +17,28 @@ import (
 const settle = 2 * time.Second
 
 // Destroy ends the run's children, removes everything of the run that its
-// ledger or its labels name, and lists again. What is left is in the error, a
-// *[LeftError]. It may be called again, and after kill -9 at any instant.
+// engines, its ledger or its labels name, and lists again. What is left is in
+// the error, a *[LeftError]; nothing that fails on the way keeps it from going
+// on. It may be called again, and after kill -9 at any instant.
 func Destroy(ctx context.Context, run *rundir.Run) error {
-	if err := endChildren(ctx, run); err != nil {
-		return err
-	}
-	if err := await(ctx, run); err != nil {
-		return err
-	}
 	label := Label{Run: run.Short, Scope: scope()}
+	first := errors.Join(
+		endChildren(ctx, run),
+		await(ctx, run, label),
+		everyEngine(func(e engine) error { return e.Destroy(ctx, run) }),
+	)
 	const rounds = 3 // what was being made while the first looked is found by the next
 	var cause error
 	for range rounds {
 		left, err := Find(ctx, label)
-		if err != nil {
-			return err
+		if err == nil && len(left) == 0 {
+			return finish(run, nil, first)
 		}
-		if len(left) == 0 {
-			return closeEntries(run)
-		}
-		if cause = Remove(ctx, left); ctx.Err() != nil {
+		if cause = errors.Join(err, Remove(ctx, left)); ctx.Err() != nil {
 			break
 		}
 	}
-	return last(ctx, run, label, cause)
+	return last(ctx, run, label, errors.Join(first, cause))
 }
 
 // last lists again, also when ctx has ended: what still stands must be named.
@@ -48,27 +46,45 @@ func last(ctx context.Context, run *rundir.Run, label Label, cause error) error 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
 	left, err := Find(ctx, label)
+	if err != nil && len(left) == 0 {
+		return errors.Join(err, cause)
+	}
+	return finish(run, left, errors.Join(err, cause))
+}
+
+// finish names what is left, children that live among it, or closes the ledger
+// when nothing is.
+func finish(run *rundir.Run, left []Leftover, cause error) error {
+	started, err := children(run)
+	for _, e := range started {
+		if child.EntryAlive(e.Ref) {
+			left = append(left, Leftover{Kind: e.Kind, Ref: e.Ref, Label: Label{Run: run.Short}})
+		} else {
+			err = errors.Join(err, run.Ledger.Undo(e, func() error { return nil }))
+		}
+	}
+	if len(left) > 0 {
+		return &LeftError{Run: run.Short, Left: left, Cause: errors.Join(err, cause)}
+	}
 	if err != nil {
 		return errors.Join(err, cause)
 	}
-	if len(left) == 0 {
-		return closeEntries(run)
-	}
-	return &LeftError{Run: run.Short, Left: left, Cause: cause}
+	return everyEngine(func(e engine) error { return e.Forget(run) })
+}
+
+// children are the entries of the ledger for processes of this machine that
+// nobody has waited for.
+func children(run *rundir.Run) ([]rundir.Entry, error) {
+	standing, err := run.Ledger.Standing()
+	return slices.DeleteFunc(standing, func(e rundir.Entry) bool { return e.Kind != rundir.Child || e.Scope != "" }), err
 }
 
 // endChildren ends the processes that the ledger knows, since a dead krig's go on.
 func endChildren(ctx context.Context, run *rundir.Run) error {
-	standing, err := run.Ledger.Standing()
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, e := range standing {
-		if e.Kind != rundir.Child || e.Scope != "" {
-			continue
-		}
-		err := run.Ledger.Undo(e, func() error { return lab.EndChild(ctx, e.Ref) })
+	all, err := children(run)
+	errs := []error{err}
+	for _, e := range all {
+		err := run.Ledger.Undo(e, func() error { return child.EndEntry(ctx, e.Ref) })
 		if err != nil {
 			errs = append(errs, fmt.Errorf("ending %s: %w", e.Ref, err))
 		}
@@ -77,10 +93,10 @@ func endChildren(ctx context.Context, run *rundir.Run) error {
 }
 
 // await gives an intent that has nothing to show yet the time to show it.
-func await(ctx context.Context, run *rundir.Run) error {
+func await(ctx context.Context, run *rundir.Run, label Label) error {
 	deadline := time.Now().Add(settle)
 	for {
-		waiting, err := unseen(ctx, run)
+		waiting, err := unseen(ctx, run, label)
 		if err != nil || !waiting || time.Now().After(deadline) {
 			return err
 		}
@@ -93,46 +109,26 @@ func await(ctx context.Context, run *rundir.Run) error {
 }
 
 // unseen tells whether the ledger announces a thing that is not there.
-func unseen(ctx context.Context, run *rundir.Run) (bool, error) {
+func unseen(ctx context.Context, run *rundir.Run, label Label) (bool, error) {
 	standing, err := run.Ledger.Standing()
-	if err != nil {
+	intents := slices.DeleteFunc(standing, func(e rundir.Entry) bool { return e.State != rundir.Intent || e.Scope != "" || !findable(e.Kind) })
+	if err != nil || len(intents) == 0 {
 		return false, err
 	}
-	var intents []rundir.Entry
-	for _, e := range standing {
-		if e.State == rundir.Intent && lab.Makes(e.Kind) {
-			intents = append(intents, e)
-		}
-	}
-	if len(intents) == 0 {
-		return false, nil
-	}
-	found, err := Find(ctx, Label{Run: run.Short, Scope: scope()})
+	found, err := Find(ctx, label)
 	there := map[string]bool{}
 	for _, f := range found {
 		there[f.Kind+" "+f.Ref] = true
 	}
-	for _, e := range intents {
-		if !there[e.Kind+" "+e.Ref] {
-			return true, err
-		}
-	}
-	return false, err
+	return slices.ContainsFunc(intents, func(e rundir.Entry) bool { return !there[e.Kind+" "+e.Ref] }), err
 }
 
-// closeEntries marks as undone what has been seen to be gone: the lab's own
-// things, and whatever stood on its hosts. A rule is set back once more, as no
-// label finds the one that outlived its device.
-func closeEntries(run *rundir.Run) error {
-	standing, err := run.Ledger.Standing()
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, e := range standing {
-		if lab.Makes(e.Kind) || e.Scope != "" {
-			errs = append(errs, run.Ledger.Undo(e, func() error { return lab.Closed(e.Kind, e.Ref) }))
+// findable tells whether some finder finds what a kind of entry announces.
+func findable(kind string) bool {
+	for _, f := range finders() {
+		if f.Makes(kind) {
+			return true
 		}
 	}
-	return errors.Join(append(errs, lab.Forget(run))...)
+	return false
 }

@@ -42,7 +42,7 @@ func try(t *testing.T, run *rundir.Run, h rundir.Host, argv ...string) (string, 
 
 func apply(t *testing.T, run *rundir.Run, s labtest.Spec) []rundir.Host {
 	t.Helper()
-	hosts, err := infra.Apply(t.Context(), run, infra.Want{Rig: "lab", Cell: s.Cell(), Expiry: time.Now().Add(time.Hour)})
+	hosts, err := infra.Apply(t.Context(), run, infra.Want{Cell: s.Cell(), Expiry: time.Now().Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestRoles(t *testing.T) {
 	c := labtest.Spec{Brokers: 2, Workers: 0, DiskSize: 32 << 20}.Cell()
 	c.Rig.Controllers.Count, c.Rig.Controllers.On = 1, "brokers"
 	c.Rig.Workers.Count, c.Rig.Workers.On = 0, "brokers"
-	hosts, err := infra.Apply(t.Context(), run, infra.Want{Rig: "lab", Cell: c})
+	hosts, err := infra.Apply(t.Context(), run, infra.Want{Cell: c})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestRoles(t *testing.T) {
 		t.Errorf("roles are %s, want %s", got, want)
 	}
 	c.Kafka.Mode = "combined"
-	if hosts, err = infra.Apply(t.Context(), run, infra.Want{Rig: "lab", Cell: c}); err != nil {
+	if hosts, err = infra.Apply(t.Context(), run, infra.Want{Cell: c}); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := fmt.Sprint(hosts[0].Roles, hosts[1].Roles), "[broker controller worker] [broker controller worker]"; got != want {

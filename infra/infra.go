@@ -8,44 +8,26 @@ import (
 	"strings"
 	"time"
 
+	"krig/infra/child"
 	"krig/internal/experiment"
+	"krig/internal/rundir"
 )
 
 // Want is the state that a rig shall have.
 type Want struct {
-	Rig    string // its name in the experiment
 	Cell   *experiment.Cell
 	Expiry time.Time
 	Kept   bool // the rig outlives krig (up, --keep): label krig-hold=kept
 }
 
-// Lack is one thing this machine lacks, and the command that gives it.
-type Lack struct {
-	What    string
-	Remedy  string
-	Path    string // the experiment's key that needs it; "" when every lab run does
-	Warning bool   // a run works without it, but less well
-}
+// Lack is one thing that keeps this machine from making hosts.
+type Lack = child.Lack
 
-// Label selects what belongs to whom. An empty Run selects every run of this scope.
-type Label struct {
-	Run   string // a run's short id
-	Scope string // KRIG_SCOPE
-}
+// Label selects by Run, where that is set, and by Scope; the rest is not looked at.
+type Label = rundir.Label
 
 // Leftover is one thing of krig's that was found standing.
-type Leftover struct {
-	Kind   string    `json:"kind"` // container, network, loop, ...
-	Ref    string    `json:"ref"`
-	Run    string    `json:"run"`   // short id
-	Owner  string    `json:"owner"` // pid:start:boot id
-	Hold   string    `json:"hold"`  // run or kept
-	Expiry time.Time `json:"expiry"`
-	Alive  bool      `json:"alive"` // its owner lives
-	May    bool      `json:"may"`   // gc may remove it: dead owner and not kept, or expired
-
-	scope string
-}
+type Leftover = rundir.Leftover
 
 // LeftError says what still stands after a removal, each thing with the
 // command that tries again.
@@ -76,3 +58,15 @@ func (e *LeftError) Lines() []string {
 }
 
 func scope() string { return os.Getenv("KRIG_SCOPE") }
+
+// label is what all of a run carries.
+func label(run *rundir.Run, w Want) Label {
+	l := Label{Run: run.Short, Owner: rundir.Self().String(), Hold: rundir.HoldRun, Expiry: w.Expiry, Scope: scope()}
+	if o, _, ok := run.Holder(); ok {
+		l.Owner = o.String()
+	}
+	if w.Kept {
+		l.Hold = rundir.HoldKept
+	}
+	return l
+}

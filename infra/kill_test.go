@@ -42,7 +42,7 @@ func victim(runs string) error {
 		return err
 	}
 	fmt.Println(run.Dir)
-	w := infra.Want{Rig: "lab", Cell: killedRig.Cell(), Expiry: time.Now().Add(time.Hour), Kept: os.Getenv("KRIG_TEST_KEPT") != ""}
+	w := infra.Want{Cell: killedRig.Cell(), Expiry: time.Now().Add(time.Hour), Kept: os.Getenv("KRIG_TEST_KEPT") != ""}
 	if _, err := infra.Apply(ctx, run, w); err != nil {
 		return err
 	}
@@ -233,13 +233,14 @@ func TestKept(t *testing.T) {
 	nothing(t, dir)
 }
 
-// What has expired may go, whoever owns it; another scope does not see it.
+// What was kept and has expired may go, whoever owns it, until its expiry is
+// put off; another scope does not see it.
 func TestExpiredAndScoped(t *testing.T) {
 	labtest.Need(t)
 	scope := labtest.Scope(t)
 	run := labtest.Run(t)
 	c := labtest.Spec{Workers: 1}.Cell()
-	_, err := infra.Apply(t.Context(), run, infra.Want{Rig: "lab", Cell: c, Expiry: time.Now().Add(-time.Minute), Kept: true})
+	_, err := infra.Apply(t.Context(), run, infra.Want{Cell: c, Expiry: time.Now().Add(-time.Minute), Kept: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,6 +251,17 @@ func TestExpiredAndScoped(t *testing.T) {
 	for _, l := range found {
 		if !l.May || !l.Alive {
 			t.Errorf("found %+v", l)
+		}
+	}
+	if err := infra.Renew(t.Context(), run, time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if found, err = infra.Find(t.Context(), infra.Label{Scope: scope}); err != nil || len(found) == 0 {
+		t.Fatal(found, err)
+	}
+	for _, l := range found {
+		if l.May || l.Provider != "lab" {
+			t.Errorf("renewed, found %+v", l)
 		}
 	}
 	for _, other := range []string{"", scope + "x"} {

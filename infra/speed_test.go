@@ -105,7 +105,7 @@ func TestLinkRate(t *testing.T) {
 		c.Rig.Workers.Count = 1
 		c.Rig.Brokers.Count, c.Rig.Brokers.Disk.Size = 1, 0
 		c.Rig.Brokers.Network.Rate = experiment.BitRate(bits) // b1 alone is shaped: both directions are its own
-		hosts, err := infra.Apply(t.Context(), run, infra.Want{Rig: "lab", Cell: c})
+		hosts, err := infra.Apply(t.Context(), run, infra.Want{Cell: c})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -40,7 +40,7 @@ func BenchmarkReady(b *testing.B) {
 			b.Fatal(err)
 		}
 		shells += shellReady(b, libs)
-		hosts, err := infra.Apply(b.Context(), run, infra.Want{Rig: "lab", Cell: cell, Expiry: time.Now().Add(time.Hour)})
+		hosts, err := infra.Apply(b.Context(), run, infra.Want{Cell: cell, Expiry: time.Now().Add(time.Hour)})
 		if err == nil {
 			fleet := remote.NewFleet(run.Dir)
 			fleet.Add(hosts...)

@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-)
 
-// A Lack is one thing that this machine lacks, and what gives it.
-type Lack struct{ What, Remedy string }
+	"krig/infra/child"
+)
 
 // Needs is what the hosts of a rig ask of this machine.
 type Needs struct {
@@ -23,47 +21,29 @@ type Needs struct {
 	Shape    bool
 }
 
-// program is one that the lab runs, and the Debian package that has it.
-type program struct{ name, path, pkg string }
-
-func programs() []program {
-	return []program{
-		{name: "podman", pkg: "podman"},
-		{name: Runtime(), pkg: Runtime()},
-		{name: "netavark", path: "/usr/lib/podman/netavark", pkg: "netavark"},
-		{name: "iptables", pkg: "iptables"},
-		{name: "ip", pkg: "iproute2"},
-		{name: "sshd", path: "/usr/sbin/sshd", pkg: "openssh-server"},
+func programs() []child.Program {
+	return []child.Program{
+		{Name: "podman", Pkg: "podman"},
+		{Name: Runtime(), Pkg: Runtime()},
+		{Name: "netavark", Paths: []string{"/usr/lib/podman/netavark", "/usr/libexec/podman/netavark"}, Pkg: "netavark"},
+		{Name: "iptables", Pkg: "iptables"},
+		{Name: "ip", Pkg: "iproute2"},
+		{Name: "sshd", Paths: []string{"/usr/sbin/sshd"}, Pkg: "openssh-server"},
 	}
-}
-
-// missing are the programs that are not there.
-func missing(all []program) []Lack {
-	var out []Lack
-	for _, p := range all {
-		if _, err := exec.LookPath(p.name); err == nil {
-			continue
-		}
-		if p.path != "" && exists(p.path) || p.name == "netavark" && exists("/usr/libexec/podman/netavark") {
-			continue
-		}
-		out = append(out, Lack{p.name + " is not installed", "apt-get install " + p.pkg})
-	}
-	return out
 }
 
 // Lacks tells what this machine lacks for any lab host, with what the needs
 // add. It only reads.
-func Lacks(n Needs) []Lack {
-	out := missing(programs())
+func Lacks(n Needs) []child.Lack {
+	out := child.Missing(programs()...)
 	if n.Shape {
-		out = append(out, missing([]program{{name: "tc", pkg: "iproute2"}, {name: "nsenter", pkg: "util-linux"}})...)
+		out = append(out, child.Missing(child.Program{Name: "tc", Pkg: "iproute2"}, child.Program{Name: "nsenter", Pkg: "util-linux"})...)
 	}
 	if os.Geteuid() != 0 {
-		out = append(out, Lack{"krig does not run as root, which the lab's containers, links and disks need", "run it with sudo"})
+		out = append(out, child.Lack{What: "krig does not run as root, which the lab's containers, links and disks need", Remedy: "run it with sudo"})
 	}
 	if n.Disks && !exists("/dev/loop-control") {
-		out = append(out, Lack{"there is no /dev/loop-control, which the lab's disks need", "modprobe loop"})
+		out = append(out, child.Lack{What: "there is no /dev/loop-control, which the lab's disks need", Remedy: "modprobe loop"})
 	}
 	if n.Throttle {
 		out = append(out, lackIf(!canThrottle(), "control groups ("+string(Mode())+") cannot throttle disks here",
@@ -80,11 +60,11 @@ func Lacks(n Needs) []Lack {
 	return out
 }
 
-func lackIf(missing bool, what, remedy string) []Lack {
+func lackIf(missing bool, what, remedy string) []child.Lack {
 	if !missing {
 		return nil
 	}
-	return []Lack{{what, remedy}}
+	return []child.Lack{{What: what, Remedy: remedy}}
 }
 
 func exists(path string) bool {
@@ -129,28 +109,28 @@ func hasController(name string) bool {
 }
 
 // MemoryShort tells whether hosts whose limits together are asked may use more
-// than this machine has free; 0 asks nothing.
-func MemoryShort(asked int64) (Lack, bool) {
+// than this machine has free; 0 asks nothing. Hosts are made all the same.
+func MemoryShort(asked int64) (child.Lack, bool) {
 	free, err := machineMemory("MemAvailable")
 	if err != nil || asked <= free {
-		return Lack{}, false
+		return child.Lack{}, false
 	}
-	return Lack{fmt.Sprintf("the hosts may use %s of memory together, and %s is free", mib(asked), mib(free)),
-		"ask for fewer hosts or less memory, or end what uses it"}, true
+	return child.Lack{What: fmt.Sprintf("the hosts may use %s of memory together, and %s is free", mib(asked), mib(free)),
+		Remedy: "ask for fewer hosts or less memory, or end what uses it", Warning: true}, true
 }
 
 // Full is the lack of room for disks, if there is one.
-func Full(needed int64) (Lack, bool) {
+func Full(needed int64) (child.Lack, bool) {
 	err := Room(needed)
 	var full *FullError
 	if errors.As(err, &full) {
-		return Lack{fmt.Sprintf("data folder full: %s has %s free, the disks need %s", full.Dir, mib(full.Free), mib(full.Needed)),
-			"make room, or name another folder in KRIG_LAB_DIR"}, true
+		return child.Lack{What: fmt.Sprintf("data folder full: %s has %s free, the disks need %s", full.Dir, mib(full.Free), mib(full.Needed)),
+			Remedy: "make room, or name another folder in KRIG_LAB_DIR"}, true
 	}
 	if err != nil {
-		return Lack{err.Error(), "name a folder with room in KRIG_LAB_DIR"}, true
+		return child.Lack{What: err.Error(), Remedy: "name a folder with room in KRIG_LAB_DIR"}, true
 	}
-	return Lack{}, false
+	return child.Lack{}, false
 }
 
 // machineMemory is a line of /proc/meminfo in bytes.

@@ -4,27 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
+	"time"
 
+	"krig/infra/child"
 	"krig/internal/rundir"
 )
 
-// A Thing of the lab's that was found standing.
-type Thing struct {
-	Kind  string
-	Ref   string // name, path, device; of a process its rundir.Owner
-	Label Label
-}
+// Provider is the lab's name in an experiment and in what is found.
+const Provider = "lab"
 
-// Find looks on this machine itself for what carries the label of a run, or of
-// any run when run is "", and of the scope. It reads no run directory. The
-// order is the one in which things must be removed.
-func Find(ctx context.Context, run, scope string) ([]Thing, error) {
+// Find looks on this machine itself for what the label selects. It reads no
+// run directory. The order is the one in which things must be removed.
+func Find(ctx context.Context, by rundir.Label) ([]rundir.Leftover, error) {
 	var s search
 	err := errors.Join(s.folders(), s.loops(), s.lxcfs())
 	s.processes()
@@ -34,21 +29,23 @@ func Find(ctx context.Context, run, scope string) ([]Thing, error) {
 	if err != nil {
 		return nil, fmt.Errorf("looking for what the lab left: %w", err)
 	}
-	return s.mine(run, scope), nil
+	return s.mine(by), nil
 }
 
 // A search gathers things, and the labels that folders give to things without one.
 type search struct {
-	found   []Thing
-	folder  map[string]Label // by run
-	visited map[string]bool  // data folders
+	found   []rundir.Leftover
+	folder  map[string]rundir.Label // by run
+	visited map[string]bool         // data folders
 }
 
-func (s *search) add(kind, ref string, l Label) { s.found = append(s.found, Thing{kind, ref, l}) }
+func (s *search) add(kind, ref string, l rundir.Label) {
+	s.found = append(s.found, rundir.Leftover{Provider: Provider, Kind: kind, Ref: ref, Label: l})
+}
 
 // folders looks through the data folder of this process's environment.
 func (s *search) folders() error {
-	s.folder, s.visited = map[string]Label{}, map[string]bool{}
+	s.folder, s.visited = map[string]rundir.Label{}, map[string]bool{}
 	dir, err := Dir()
 	if err != nil {
 		return err
@@ -106,7 +103,7 @@ func (s *search) lxcfs() error {
 
 func (s *search) processes() {
 	for _, p := range makers() {
-		s.add(KindProcess, p.owner.String(), labelFromArgs(p.argv))
+		s.add(KindProcess, p.Owner.String(), labelFromArgs(p.Argv))
 	}
 }
 
@@ -114,13 +111,13 @@ func (s *search) podman(ctx context.Context) error {
 	containers, err := listContainers(ctx)
 	for _, c := range containers {
 		if len(c.Names) > 0 {
-			s.add(KindContainer, c.Names[0], labelFrom(c.Labels))
+			s.add(KindContainer, c.Names[0], rundir.LabelFrom(c.Labels))
 		}
 	}
 	networks, nerr := listNetworks(ctx)
 	for _, n := range networks {
 		if n.Labels["krig-run"] != "" {
-			s.add(KindNetwork, n.Name, labelFrom(n.Labels))
+			s.add(KindNetwork, n.Name, rundir.LabelFrom(n.Labels))
 		}
 	}
 	return errors.Join(err, nerr)
@@ -129,18 +126,30 @@ func (s *search) podman(ctx context.Context) error {
 // mine gives every thing of a run the label in the run's folder, which is
 // brought up to date when another krig takes the run over, and keeps those
 // that are asked for.
-func (s *search) mine(run, scope string) []Thing {
-	var out []Thing
+func (s *search) mine(by rundir.Label) []rundir.Leftover {
+	now := time.Now()
+	var out []rundir.Leftover
 	for _, t := range s.found {
-		if l, ok := s.folder[t.Label.Run]; ok && l.Owner != "" {
+		if l, ok := s.folder[t.Run]; ok && l.Owner != "" {
 			t.Label = l
 		}
-		if (run == "" || t.Label.Run == run) && t.Label.Scope == scope {
+		if by.Selects(t.Label) {
+			t.Alive, t.May = t.OwnerAlive(), t.Removable(now)
 			out = append(out, t)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Thing) int { return rank(a.Kind) - rank(b.Kind) })
+	slices.SortStableFunc(out, byRank)
 	return out
+}
+
+func byRank(a, b rundir.Leftover) int { return rank(a.Kind) - rank(b.Kind) }
+
+// makers lists the podman commands that make something of krig's right now:
+// those of a dead krig go on.
+func makers() []child.Process {
+	return child.Processes(func(argv []string) bool {
+		return filepath.Base(argv[0]) == "podman" && labelFromArgs(argv).Run != ""
+	})
 }
 
 // rank is the order of removal: what makes things first; rules while their
@@ -153,14 +162,14 @@ func rank(kind string) int {
 // Remove removes things in the order that they need. One that cannot be
 // removed does not keep the rest. What a process made before it could be ended
 // is removed with it.
-func Remove(ctx context.Context, things []Thing) error {
+func Remove(ctx context.Context, things []rundir.Leftover) error {
 	things = slices.Clone(things)
-	slices.SortStableFunc(things, func(a, b Thing) int { return rank(a.Kind) - rank(b.Kind) })
+	slices.SortStableFunc(things, byRank)
 	var errs []error
 	for len(things) > 0 && things[0].Kind == KindProcess {
 		p := things[0]
 		errs = append(errs, remove(ctx, p))
-		more, err := Find(ctx, p.Label.Run, p.Label.Scope)
+		more, err := Find(ctx, rundir.Label{Run: p.Run, Scope: p.Scope})
 		errs = append(errs, err)
 		things = join(things[1:], more)
 	}
@@ -178,7 +187,7 @@ func Remove(ctx context.Context, things []Thing) error {
 }
 
 // removeAlike removes one thing, or several containers.
-func removeAlike(ctx context.Context, things []Thing) error {
+func removeAlike(ctx context.Context, things []rundir.Leftover) error {
 	if len(things) == 1 {
 		return remove(ctx, things[0])
 	}
@@ -193,31 +202,31 @@ func removeAlike(ctx context.Context, things []Thing) error {
 }
 
 // join adds what is new, in the order of removal.
-func join(things, more []Thing) []Thing {
+func join(things, more []rundir.Leftover) []rundir.Leftover {
 	for _, m := range more {
-		if m.Kind != KindProcess && !slices.ContainsFunc(things, func(t Thing) bool { return t.Kind == m.Kind && t.Ref == m.Ref }) {
+		if m.Kind != KindProcess && !slices.ContainsFunc(things, func(t rundir.Leftover) bool { return t.Kind == m.Kind && t.Ref == m.Ref }) {
 			things = append(things, m)
 		}
 	}
-	slices.SortStableFunc(things, func(a, b Thing) int { return rank(a.Kind) - rank(b.Kind) })
+	slices.SortStableFunc(things, byRank)
 	return things
 }
 
-func remove(ctx context.Context, t Thing) error {
+func remove(ctx context.Context, t rundir.Leftover) error {
 	if err := removeKind(ctx, t); err != nil {
 		return fmt.Errorf("removing %s %s: %w", t.Kind, t.Ref, err)
 	}
 	return nil
 }
 
-func removeKind(ctx context.Context, t Thing) error {
+func removeKind(ctx context.Context, t rundir.Leftover) error {
 	switch t.Kind {
 	case KindProcess:
 		o, err := rundir.ParseOwner(t.Ref)
 		if err != nil {
 			return err
 		}
-		return finish(ctx, process{owner: o})
+		return child.End(ctx, o, "podman")
 	case KindThrottle:
 		return unthrottle(t.Ref)
 	case KindContainer:
@@ -244,44 +253,6 @@ func removeNetwork(ctx context.Context, name string) error {
 	return err
 }
 
-// Makes tells whether a kind of ledger entry is one of the lab's.
+// Makes tells whether a kind of ledger entry is one of the lab's, whose things
+// [Find] finds.
 func Makes(kind string) bool { return rank(kind) >= 0 }
-
-// EndChild ends a process that the ledger names by its identity and what it
-// is. podman's commands are let come to their end.
-func EndChild(ctx context.Context, ref string) error {
-	who, what, _ := strings.Cut(ref, " ")
-	o, err := rundir.ParseOwner(who)
-	if err != nil {
-		return err
-	}
-	p := process{owner: o}
-	if strings.HasPrefix(what, "podman ") {
-		return finish(ctx, p)
-	}
-	if err := end(ctx, p, syscall.SIGTERM); err == nil {
-		return nil
-	}
-	return end(ctx, p, syscall.SIGKILL)
-}
-
-// Closed does what is left to do for a thing of the ledger that Find does not
-// see: the rule of a device that no longer belongs to the run, unless the
-// device has another file by now; and a folder in another data folder than
-// this process's.
-func Closed(kind, ref string) error {
-	if l, ok := folderLabel(ref); kind == KindFolder && ok && exists(ref) {
-		return removeFolder(ref, l)
-	}
-	if kind != KindThrottle {
-		return nil
-	}
-	all, err := loops()
-	if err != nil || all[ref] != "" {
-		return err
-	}
-	return unthrottle(ref)
-}
-
-// Forget removes the lab's keys and records from the run directory, once nothing stands.
-func Forget(run *rundir.Run) error { return os.RemoveAll(run.Path("infra", "lab")) }

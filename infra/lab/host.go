@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -34,7 +33,9 @@ type Made struct {
 	Host rundir.Host `json:"host"` // without roles: these are the rig's
 }
 
-func (l *Lab) container(name string) string { return "krig-" + l.run.Short + "-" + name }
+func (l *Lab) container(name string) string { return containerName(l.run, name) }
+
+func containerName(run *rundir.Run, host string) string { return "krig-" + run.Short + "-" + host }
 
 func (l *Lab) backing(name string) string {
 	return filepath.Join(l.dir, l.container(name)+".img")
@@ -87,7 +88,7 @@ func (l *Lab) create(ctx context.Context, s Spec) (rundir.Host, error) {
 			return rundir.Host{}, err
 		}
 	}
-	ip, err := address(l.subnet, s.Name)
+	ip, err := l.address(s.Name)
 	if err != nil {
 		return rundir.Host{}, err
 	}
@@ -185,7 +186,7 @@ func (l *Lab) runArgs(s Spec, ip, device, dir string) ([]string, error) {
 		"--security-opt", "seccomp=unconfined", "--security-opt", "apparmor=unconfined",
 		"--security-opt", "label=disable", "--security-opt", "unmask=/sys/dev/block",
 		"--log-driver", "k8s-file", "--restart", "no", "--stop-timeout", "0"}
-	args = append(args, l.label.flags()...)
+	args = append(args, flags(l.label)...)
 	if s.Memory > 0 {
 		args = append(args, memoryFlags(s.Memory)...)
 	}
@@ -209,13 +210,6 @@ func (l *Lab) runArgs(s Spec, ip, device, dir string) ([]string, error) {
 	args = append(args, lxcfsFlags(l.lxcfs)...)
 	args = append(args, "--volume", filepath.Join(dir, "ssh")+":/etc/ssh:ro")
 	return append(args, "--rootfs", "/:O", "/bin/sh", "-c", start), nil
-}
-
-// macOf is an address's own link address. A host that is made again keeps it,
-// or its neighbours would go on sending to the old one for some time.
-func macOf(ip string) string {
-	b := netip.MustParseAddr(ip).As4() // ours: taken from the run's subnet
-	return net.HardwareAddr{0x02, 0x6b, b[0], b[1], b[2], b[3]}.String()
 }
 
 // memoryFlags limit memory, and memory with swap to the same where the kernel
@@ -327,7 +321,12 @@ func (l *Lab) Remove(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	err = l.undo(KindContainer, l.container(name), func() error { return removeContainers(ctx, l.container(name)) })
+	err = l.undo(KindContainer, l.container(name), func() error {
+		if err := removeContainers(ctx, l.container(name)); err != nil {
+			return err
+		}
+		return wentWith(l.run, name)
+	})
 	if err != nil {
 		return fmt.Errorf("removing host %s: %w", name, err)
 	}

@@ -18,7 +18,7 @@ import (
 	"krig/internal/rundir"
 )
 
-// The kinds of things that the lab makes, as in the ledger and in [Thing].
+// The kinds of things that the lab makes, as in the ledger and in what [Find] finds.
 const (
 	KindProcess   = "process" // one of krig's own that still makes something
 	KindContainer = "container"
@@ -33,7 +33,7 @@ const (
 // and lxcfs. Several processes may work on one.
 type Lab struct {
 	run    *rundir.Run
-	label  Label
+	label  rundir.Label
 	dir    string // the run's folder
 	conf   string // containers.conf
 	client string // public half of the run's key
@@ -46,7 +46,7 @@ type Lab struct {
 var keyFile = filepath.Join("infra", "lab", "client_key")
 
 // Open makes what of the ground is missing and brings the label up to date.
-func Open(ctx context.Context, run *rundir.Run, label Label) (*Lab, error) {
+func Open(ctx context.Context, run *rundir.Run, label rundir.Label) (*Lab, error) {
 	l := &Lab{run: run, label: label, free: freeSubnet}
 	if err := l.ground(ctx); err != nil {
 		return nil, fmt.Errorf("preparing the lab: %w", err)

@@ -15,50 +15,21 @@ import (
 	"krig/internal/rundir"
 )
 
-// The two holds.
-const (
-	HoldRun  = "run"  // it ends with krig
-	HoldKept = "kept" // it outlives krig, until down or its expiry
-)
+// Containers and networks carry the run's label themselves. For everything else
+// it stands in label.json of the run's folder, which the thing's name or path
+// leads to; that one counts for all of the run, and is brought up to date.
 
-// A Label says whose a thing is. Containers and networks carry it themselves;
-// for everything else it stands in label.json of the run's folder, which the
-// thing's name or path leads to.
-type Label struct {
-	Run    string    `json:"krig-run"`   // the run's short id
-	Owner  string    `json:"krig-owner"` // pid:start:boot id
-	Hold   string    `json:"krig-hold"`
-	Expiry time.Time `json:"krig-expiry"`
-	Scope  string    `json:"krig-scope"`
-}
-
-// flags are the label as podman's arguments.
-func (l Label) flags() []string {
+// flags are a label as podman's arguments.
+func flags(l rundir.Label) []string {
 	var out []string
-	for _, kv := range [][2]string{
-		{"krig-run", l.Run},
-		{"krig-owner", l.Owner},
-		{"krig-hold", l.Hold},
-		{"krig-expiry", l.Expiry.UTC().Format(time.RFC3339)},
-		{"krig-scope", l.Scope},
-	} {
+	for _, kv := range l.Tags() {
 		out = append(out, "--label", kv[0]+"="+kv[1])
 	}
 	return out
 }
 
-// labelFrom reads a label from podman's map. Whatever is missing or unreadable
-// stays empty, which counts as a dead owner's.
-func labelFrom(m map[string]string) Label {
-	expiry, err := time.Parse(time.RFC3339, m["krig-expiry"])
-	if err != nil {
-		expiry = time.Time{}
-	}
-	return Label{Run: m["krig-run"], Owner: m["krig-owner"], Hold: m["krig-hold"], Expiry: expiry, Scope: m["krig-scope"]}
-}
-
 // labelFromArgs reads a label from a podman command line.
-func labelFromArgs(argv []string) Label {
+func labelFromArgs(argv []string) rundir.Label {
 	m := map[string]string{}
 	for i, a := range argv {
 		if a != "--label" || i+1 == len(argv) {
@@ -68,22 +39,7 @@ func labelFromArgs(argv []string) Label {
 			m[k] = v
 		}
 	}
-	return labelFrom(m)
-}
-
-// Alive tells whether the owner lives.
-func (l Label) Alive() bool {
-	o, err := rundir.ParseOwner(l.Owner)
-	return err == nil && o.Alive()
-}
-
-// Removable tells whether gc may remove what carries the label at a time: it
-// has expired, or its owner is dead and it was not to outlive it.
-func (l Label) Removable(now time.Time) bool {
-	if !l.Expiry.IsZero() && now.After(l.Expiry) {
-		return true
-	}
-	return !l.Alive() && l.Hold != HoldKept
+	return rundir.LabelFrom(m)
 }
 
 // Dir is the folder below which every run's disks and other files of the lab
@@ -101,9 +57,9 @@ func Dir() (string, error) {
 
 const labelFile = "label.json"
 
-// makeFolder makes a run's folder with its label in it. The folder appears under its name only when the
+// makeFolder makes a run's folder. It appears under its name only when its
 // label is in it; until then its name carries the owner and the scope.
-func makeFolder(labDir string, l Label) error {
+func makeFolder(labDir string, l rundir.Label) error {
 	nascent, dir := filepath.Join(labDir, nascentName(l)), filepath.Join(labDir, "krig-"+l.Run)
 	err := os.MkdirAll(nascent, 0o755)
 	if err == nil {
@@ -120,7 +76,7 @@ func makeFolder(labDir string, l Label) error {
 
 // removeFolder removes a run's folder: under the nascent name, its label last,
 // so that it can be told whose it is until it is gone.
-func removeFolder(dir string, l Label) error {
+func removeFolder(dir string, l rundir.Label) error {
 	nascent := filepath.Join(filepath.Dir(dir), nascentName(l))
 	if dir != nascent {
 		if err := errors.Join(os.RemoveAll(nascent), os.Rename(dir, nascent)); err != nil {
@@ -142,7 +98,7 @@ func removeFolder(dir string, l Label) error {
 	return os.RemoveAll(nascent)
 }
 
-func nascentName(l Label) string {
+func nascentName(l rundir.Label) string {
 	return ".krig-" + l.Run + "." + l.Owner + "." + url.PathEscape(l.Scope)
 }
 
@@ -152,19 +108,19 @@ var (
 )
 
 // folderLabel tells whose folder a directory is; ok is false when it is none of krig's.
-func folderLabel(dir string) (l Label, ok bool) {
+func folderLabel(dir string) (l rundir.Label, ok bool) {
 	name := filepath.Base(dir)
 	if m := nascentForm.FindStringSubmatch(name); m != nil {
 		scope, err := url.PathUnescape(m[3])
-		return Label{Run: m[1], Owner: m[2], Hold: HoldRun, Scope: scope}, err == nil
+		return rundir.Label{Run: m[1], Owner: m[2], Hold: rundir.HoldRun, Scope: scope}, err == nil
 	}
 	m := folderForm.FindStringSubmatch(name)
 	if m == nil {
-		return Label{}, false
+		return rundir.Label{}, false
 	}
 	data, err := os.ReadFile(filepath.Join(dir, labelFile))
 	if err != nil || json.Unmarshal(data, &l) != nil || l.Run != m[1] {
-		return Label{Run: m[1], Hold: HoldRun}, true
+		return rundir.Label{Run: m[1], Hold: rundir.HoldRun}, true
 	}
 	return l, true
 }
@@ -188,7 +144,7 @@ func folders(labDir string) ([]string, error) {
 	return out, nil
 }
 
-func writeLabel(dir string, l Label) error {
+func writeLabel(dir string, l rundir.Label) error {
 	data, err := json.MarshalIndent(l, "", "  ")
 	if err != nil {
 		return err
@@ -203,4 +159,20 @@ func writeWhole(path string, data []byte, mode os.FileMode) error {
 		return err
 	}
 	return os.Rename(tmp, path)
+}
+
+// Renew writes another expiry into the label of a run's folder, where the run
+// has one. All that the run has in the lab goes by that label.
+func Renew(run *rundir.Run, expiry time.Time) error {
+	labDir, err := Dir()
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(labDir, "krig-"+run.Short)
+	l, ok := folderLabel(dir)
+	if !ok || !exists(dir) {
+		return nil
+	}
+	l.Expiry = expiry
+	return writeLabel(dir, l)
 }

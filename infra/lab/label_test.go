@@ -11,45 +11,17 @@ import (
 	"krig/internal/rundir"
 )
 
-func someLabel() Label {
-	return Label{Run: "abc123", Owner: rundir.Self().String(), Hold: HoldRun, Expiry: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), Scope: "a/b c%."}
+func someLabel() rundir.Label {
+	return rundir.Label{Run: "abc123", Owner: rundir.Self().String(), Hold: rundir.HoldRun, Expiry: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), Scope: "a/b c%."}
 }
 
 func TestLabelOnPodman(t *testing.T) {
 	want := someLabel()
-	if got := labelFromArgs(append([]string{"podman", "run"}, want.flags()...)); got != want {
+	if got := labelFromArgs(append([]string{"podman", "run"}, flags(want)...)); got != want {
 		t.Errorf("%+v reads back as %+v", want, got)
 	}
-	if got := labelFromArgs([]string{"podman", "ps", "--label", "other=1", "--label"}); got != (Label{}) {
+	if got := labelFromArgs([]string{"podman", "ps", "--label", "other=1", "--label"}); got != (rundir.Label{}) {
 		t.Errorf("a command without label has %+v", got)
-	}
-}
-
-func TestRemovable(t *testing.T) {
-	dead := rundir.Self()
-	dead.Start++
-	now := time.Now()
-	for _, c := range []struct {
-		name   string
-		owner  string
-		hold   string
-		expiry time.Time
-		want   bool
-	}{
-		{"alive", rundir.Self().String(), HoldRun, now.Add(time.Hour), false},
-		{"alive, no expiry", rundir.Self().String(), HoldRun, time.Time{}, false},
-		{"alive, expired", rundir.Self().String(), HoldRun, now.Add(-time.Second), true},
-		{"dead", dead.String(), HoldRun, now.Add(time.Hour), true},
-		{"dead, kept", dead.String(), HoldKept, now.Add(time.Hour), false},
-		{"dead, kept, no expiry", dead.String(), HoldKept, time.Time{}, false},
-		{"dead, kept, expired", dead.String(), HoldKept, now.Add(-time.Second), true},
-		{"nobody's", "", HoldRun, time.Time{}, true},
-		{"unreadable", "x", "", time.Time{}, true},
-	} {
-		l := Label{Owner: c.owner, Hold: c.hold, Expiry: c.expiry}
-		if got := l.Removable(now); got != c.want {
-			t.Errorf("%s: removable is %v", c.name, got)
-		}
 	}
 }
 
@@ -60,7 +32,7 @@ func TestFolder(t *testing.T) {
 	if err := os.Mkdir(nascent, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if got, ok := folderLabel(nascent); !ok || got.Run != l.Run || got.Owner != l.Owner || got.Scope != l.Scope || got.Hold != HoldRun {
+	if got, ok := folderLabel(nascent); !ok || got.Run != l.Run || got.Owner != l.Owner || got.Scope != l.Scope || got.Hold != rundir.HoldRun {
 		t.Errorf("before its label is written: %+v, %v", got, ok)
 	}
 	if err := makeFolder(dir, l); err != nil {
@@ -100,11 +72,35 @@ func TestFolderOfNobody(t *testing.T) {
 	}
 }
 
+// A later expiry is read by all that look; a run without a folder has none.
+func TestRenew(t *testing.T) {
+	dir, l := t.TempDir(), someLabel()
+	t.Setenv("KRIG_LAB_DIR", dir)
+	run := &rundir.Run{Short: l.Run}
+	later := l.Expiry.Add(time.Hour)
+	if err := Renew(run, later); err != nil {
+		t.Errorf("without a folder: %v", err)
+	}
+	if found, err := folders(dir); err != nil || len(found) > 0 {
+		t.Errorf("renewing made %v (%v)", found, err)
+	}
+	if err := makeFolder(dir, l); err != nil {
+		t.Fatal(err)
+	}
+	if err := Renew(run, later); err != nil {
+		t.Fatal(err)
+	}
+	l.Expiry = later
+	if got, ok := folderLabel(filepath.Join(dir, "krig-abc123")); !ok || got != l {
+		t.Errorf("renewed: %+v, %v, want %+v", got, ok, l)
+	}
+}
+
 func FuzzFolderLabel(f *testing.F) {
 	f.Add("abc123", "12:34:09-ab", "scope")
 	f.Add("abc123", "", "a.b:c/d%")
 	f.Fuzz(func(t *testing.T, run, owner, scope string) {
-		l := Label{Run: run, Owner: owner, Hold: HoldRun, Scope: scope}
+		l := rundir.Label{Run: run, Owner: owner, Hold: rundir.HoldRun, Scope: scope}
 		name := nascentName(l)
 		if strings.Contains(name, "/") {
 			return // never a run's id or an owner

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"krig/infra/child"
 )
 
 // lxcfsFiles are the files of /proc that lxcfs answers for a host. diskstats
@@ -104,8 +106,8 @@ func endLxcfs(ctx context.Context, mount string) error {
 		return fmt.Errorf("unmounting lxcfs: %w", err)
 	}
 	own := func(argv []string) bool { return filepath.Base(argv[0]) == "lxcfs" && slices.Contains(argv, mount) }
-	for _, p := range processes(own) {
-		if err := end(ctx, p, syscall.SIGKILL); err != nil {
+	for _, p := range child.Processes(own) {
+		if err := child.Signal(ctx, p.Owner, syscall.SIGKILL); err != nil {
 			return fmt.Errorf("ending lxcfs: %w", err)
 		}
 	}
@@ -114,7 +116,7 @@ func endLxcfs(ctx context.Context, mount string) error {
 
 // tidyLxcfs removes the empty folders that the last lxcfs leaves in /run.
 func tidyLxcfs() error {
-	if len(processes(func(argv []string) bool { return filepath.Base(argv[0]) == "lxcfs" })) > 0 {
+	if len(child.Processes(func(argv []string) bool { return filepath.Base(argv[0]) == "lxcfs" })) > 0 {
 		return nil
 	}
 	for _, d := range []string{"/run/lxcfs/controllers", "/run/lxcfs/root", "/run/lxcfs"} {
@@ -141,8 +143,8 @@ func lxcfsMounts() ([]string, error) {
 			out = append(out, unescapeMount(fields[1]))
 		}
 	}
-	for _, p := range processes(func(argv []string) bool { return filepath.Base(argv[0]) == "lxcfs" }) {
-		out = append(out, p.argv[len(p.argv)-1])
+	for _, p := range child.Processes(func(argv []string) bool { return filepath.Base(argv[0]) == "lxcfs" }) {
+		out = append(out, p.Argv[len(p.Argv)-1])
 	}
 	slices.Sort(out)
 	out = slices.Compact(out)

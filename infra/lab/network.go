@@ -8,8 +8,9 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
+
+	"krig/infra/child"
 )
 
 // networkName is the run's network.
@@ -47,7 +48,7 @@ func (l *Lab) makeNetwork(ctx context.Context, have []network) error {
 		return err
 	}
 	name := networkName(l.run.Short)
-	args := append([]string{"network", "create", "--disable-dns", "--subnet", subnet.String()}, l.label.flags()...)
+	args := append([]string{"network", "create", "--disable-dns", "--subnet", subnet.String()}, flags(l.label)...)
 	err = l.record(KindNetwork, name, func() error {
 		_, err := l.podman(ctx, append(args, name)...)
 		return err
@@ -60,19 +61,19 @@ func (l *Lab) makeNetwork(ctx context.Context, have []network) error {
 }
 
 // NoSubnet is the lack of a free subnet, if there is none.
-func NoSubnet(ctx context.Context) (Lack, bool) {
+func NoSubnet(ctx context.Context) (child.Lack, bool) {
 	have, err := listNetworks(ctx)
 	if err != nil {
-		return Lack{err.Error(), "podman network ls must work"}, true
+		return child.Lack{What: err.Error(), Remedy: "podman network ls must work"}, true
 	}
 	used, err := usedSubnets(ctx, have)
 	if err == nil {
 		_, err = freeSubnet(used)
 	}
 	if err != nil {
-		return Lack{err.Error(), "podman network prune removes the networks that nothing uses"}, true
+		return child.Lack{What: err.Error(), Remedy: "podman network prune removes the networks that nothing uses"}, true
 	}
-	return Lack{}, false
+	return child.Lack{}, false
 }
 
 // usedSubnets are those that this machine routes or podman has given away.
@@ -143,25 +144,4 @@ func overlaps(p netip.Prefix, used []netip.Prefix) bool {
 		}
 	}
 	return false
-}
-
-// address is a host's own in the run's subnet: always the same for a name, so
-// that a host made again keeps it.
-func address(subnet netip.Prefix, name string) (netip.Addr, error) {
-	first := map[byte]int{'b': 10, 'c': 100, 'w': 150}
-	most := map[byte]int{'b': 89, 'c': 49, 'w': 104}
-	if len(name) < 2 {
-		return netip.Addr{}, fmt.Errorf("host %q: a name is b, c or w and a number", name)
-	}
-	n, err := strconv.Atoi(name[1:])
-	base, ok := first[name[0]]
-	if err != nil || !ok || n < 1 {
-		return netip.Addr{}, fmt.Errorf("host %q: a name is b, c or w and a number", name)
-	}
-	if n > most[name[0]] {
-		return netip.Addr{}, fmt.Errorf("host %q: the lab's network has room for %d of its kind", name, most[name[0]])
-	}
-	a := subnet.Addr().As4()
-	a[3] = byte(base + n)
-	return netip.AddrFrom4(a), nil
 }

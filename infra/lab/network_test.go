@@ -66,24 +66,6 @@ func TestParseRoutes(t *testing.T) {
 	}
 }
 
-func TestAddress(t *testing.T) {
-	subnet := netip.MustParsePrefix("10.1.2.0/24")
-	for name, want := range map[string]string{
-		"b1": "10.1.2.11", "b89": "10.1.2.99", "c1": "10.1.2.101", "c49": "10.1.2.149", "w1": "10.1.2.151", "w104": "10.1.2.254",
-	} {
-		if got, err := address(subnet, name); err != nil || got.String() != want {
-			t.Errorf("%s has %v (%v), want %s", name, got, err, want)
-		}
-	}
-	for name, want := range map[string]string{
-		"b90": "room for 89", "c50": "room for 49", "w105": "room for 104", "b0": "a name is", "x1": "a name is", "b": "a name is", "": "a name is", "b-1": "a name is",
-	} {
-		if _, err := address(subnet, name); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %s", name, err, want)
-		}
-	}
-}
-
 func TestTBF(t *testing.T) {
 	for rate, want := range map[int64]string{
 		100e6: "tc qdisc replace dev eth0 root tbf rate 100000000bit burst 131072b latency 50ms",
@@ -140,7 +122,7 @@ func TestSubnetTaken(t *testing.T) {
 	if err := none.joinNetwork(t.Context()); err == nil || !strings.Contains(err.Error(), "no free subnet") {
 		t.Errorf("with no free subnet: %v", err)
 	}
-	left, err := Find(t.Context(), run.Short, label.Scope)
+	left, err := Find(t.Context(), label)
 	if err != nil || len(left) > 0 {
 		t.Errorf("%v is left (%v)", left, err)
 	}

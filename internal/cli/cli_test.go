@@ -159,7 +159,7 @@ func TestChooseHosts(t *testing.T) {
 
 func TestSiftTellsRemovedFromLeft(t *testing.T) {
 	thing := func(ref string, may bool) infra.Leftover {
-		return infra.Leftover{Kind: "container", Ref: ref, Run: "abcdef", May: may}
+		return infra.Leftover{Kind: "container", Ref: ref, Label: infra.Label{Run: "abcdef"}, May: may}
 	}
 	gone, stuck, kept := thing("b1", true), thing("b2", true), thing("b3", false)
 	got := sift([]infra.Leftover{gone, stuck}, []infra.Leftover{stuck, kept})

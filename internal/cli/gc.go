@@ -25,8 +25,8 @@ func (a *app) gcCmd() *cobra.Command {
 		GroupID: groupMachine,
 		Short:   "Remove what dead runs left on this machine",
 		Long: `Find everything of krig's on this machine by its labels, without any run
-directory; remove what a krig that no longer lives left and what has expired;
-list the rest: what a living krig owns, and what was kept. Exit code 0 when
+directory; remove what a krig that no longer lives left, and what was kept and
+has expired; list the rest: what a living krig owns, and what was kept. Exit code 0 when
 nothing that may be removed is left.`,
 		Args: args(takes(0, 0)),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -126,9 +126,9 @@ func why(l infra.Leftover) string {
 	}
 	if l.Hold == "kept" {
 		out = append(out, "kept: krig down "+l.Run)
-	}
-	if !l.Expiry.IsZero() {
-		out = append(out, "until "+l.Expiry.Local().Format(time.DateTime))
+		if !l.Expiry.IsZero() {
+			out = append(out, "until "+l.Expiry.Local().Format(time.DateTime))
+		}
 	}
 	return strings.Join(out, ", ")
 }

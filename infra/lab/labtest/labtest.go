@@ -111,7 +111,7 @@ func Hosts(t *testing.T, s Spec) (*rundir.Run, []rundir.Host) {
 	Need(t)
 	Scope(t)
 	run := Run(t)
-	hosts, err := infra.Apply(t.Context(), run, infra.Want{Rig: "lab", Cell: s.Cell(), Expiry: time.Now().Add(time.Hour)})
+	hosts, err := infra.Apply(t.Context(), run, infra.Want{Cell: s.Cell(), Expiry: time.Now().Add(time.Hour)})
 	if err != nil {
 		t.Fatalf("making lab hosts: %v", err)
 	}

@@ -7,41 +7,43 @@ import (
 	"krig/internal/experiment"
 )
 
-// Check tells what this machine cannot do for the cells, before anything is
-// touched: no podman, no root, a throttle that its cgroups do not have. It
-// changes nothing. Without cells it answers for any lab run. The same answers
-// serve krig doctor.
-func Check(ctx context.Context, cells []*experiment.Cell) []Lack {
-	var out []Lack
-	seen := map[lab.Lack]bool{}
-	add := func(l lab.Lack, path string, warning bool) {
-		if !seen[l] {
-			seen[l] = true
-			out = append(out, Lack{What: l.What, Remedy: l.Remedy, Path: path, Warning: warning})
-		}
-	}
-	for _, l := range lab.Lacks(lab.Needs{}) {
-		add(l, "", false)
-	}
+// Check asks first what every lab run needs, then what keys of the pools do.
+func (labDirect) Check(ctx context.Context, cells []*experiment.Cell) []Lack {
+	out := lab.Lacks(lab.Needs{})
 	if len(out) == 0 { // podman is there and may be asked
 		if l, none := lab.NoSubnet(ctx); none {
-			add(l, "", false)
+			out = append(out, l)
 		}
 	}
+	asked := map[need]bool{}
 	for _, c := range cells {
-		for _, p := range pools(c.Rig) {
+		for _, p := range c.Placement() {
 			for _, n := range needs(c, p) {
-				for _, l := range lab.Lacks(n.Needs) {
-					add(l, n.path, false)
+				if !asked[n] {
+					asked[n] = true
+					out = append(out, n.lacks()...)
 				}
 			}
 		}
 	}
 	if l, short := lab.Full(most(cells, func(s lab.Spec) int64 { return s.Disk.Size })); short {
-		add(l, "", false)
+		out = append(out, l)
 	}
 	if l, short := lab.MemoryShort(most(cells, func(s lab.Spec) int64 { return s.Memory })); short {
-		add(l, "", true)
+		out = append(out, l)
+	}
+	return once(out)
+}
+
+// once keeps the first of those that say the same.
+func once(all []Lack) []Lack {
+	var out []Lack
+	seen := map[string]bool{}
+	for _, l := range all {
+		if !seen[l.What] {
+			seen[l.What] = true
+			out = append(out, l)
+		}
 	}
 	return out
 }
@@ -52,15 +54,19 @@ type need struct {
 	path string
 }
 
-// needs are what a pool's keys ask of this machine; a pool without hosts of
-// its own asks nothing.
-func needs(c *experiment.Cell, p pool) []need {
-	if c.Hosts()[p.name] == 0 {
-		return nil
+func (n need) lacks() []Lack {
+	out := lab.Lacks(n.Needs)
+	for i := range out {
+		out[i].Path = n.path
 	}
-	path := "rigs." + c.RigName + "." + p.name + "."
+	return out
+}
+
+// needs are what the keys of a host's pool ask of this machine.
+func needs(c *experiment.Cell, p experiment.Place) []need {
+	path := "rigs." + c.RigName + "." + p.Pool + "."
 	var out []need
-	d := p.of.Disk
+	d := p.Keys.Disk
 	if d.Size > 0 {
 		out = append(out, need{lab.Needs{Disks: true}, path + "disk"})
 	}
@@ -71,13 +77,13 @@ func needs(c *experiment.Cell, p pool) []need {
 		}
 		out = append(out, need{lab.Needs{Throttle: true}, path + key})
 	}
-	if p.of.CPUs > 0 {
+	if p.Keys.CPUs > 0 {
 		out = append(out, need{lab.Needs{CPUs: true}, path + "cpus"})
 	}
-	if p.of.Memory > 0 {
+	if p.Keys.Memory > 0 {
 		out = append(out, need{lab.Needs{Memory: true}, path + "memory"})
 	}
-	if p.of.Network.Rate > 0 {
+	if p.Keys.Network.Rate > 0 {
 		out = append(out, need{lab.Needs{Shape: true}, path + "network.rate"})
 	}
 	return out

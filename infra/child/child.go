@@ -1,0 +1,113 @@
+// Package child runs the programs that make and remove hosts, each in a
+// process group of its own and written down in the run's ledger while it runs,
+// tells which are missing, and ends those that a dead krig left running.
+package child
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"krig/internal/rundir"
+)
+
+// A Command is one run of a program on this machine. It is never stopped in
+// mid-change when ctx ends: half a network is worse than a whole one. It runs
+// in a process group of its own, so that neither ^C nor krig's death reaches it.
+type Command struct {
+	Argv   []string
+	Env    []string       // added to this process's own, as KEY=VALUE
+	Files  []*os.File     // what it inherits, from descriptor 3 on
+	Limit  time.Duration  // after which it is asked to end; required
+	Ledger *rundir.Ledger // records the process while it runs; nil records nothing
+}
+
+// Run returns standard output once the program has ended. The error holds the
+// end of standard error.
+func (c Command) Run(ctx context.Context) (string, error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.Limit)
+	defer cancel()
+	cmd := exec.CommandContext(limited, c.Argv[0], c.Argv[1:]...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 10 * time.Second
+	cmd.Env, cmd.ExtraFiles = append(os.Environ(), c.Env...), c.Files
+	out, err := Memory("out")
+	if err != nil {
+		return "", fmt.Errorf("running %s: %w", c.name(), err)
+	}
+	defer out.Close()
+	complaint, err := Memory("err")
+	if err != nil {
+		return "", fmt.Errorf("running %s: %w", c.name(), err)
+	}
+	defer complaint.Close()
+	cmd.Stdout, cmd.Stderr = out, complaint
+	if err := c.wait(cmd); err != nil {
+		return "", fmt.Errorf("%s: %w%s", c.name(), err, tail(complaint))
+	}
+	return contents(out)
+}
+
+// Memory is a file in memory. Unlike a pipe it neither ends a program that
+// writes to it when krig dies nor stays open in the program's own children.
+func Memory(name string) (*os.File, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// wait starts the program, writes it down, and waits for its end.
+func (c Command) wait(cmd *exec.Cmd) error {
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	if c.Ledger == nil {
+		return cmd.Wait()
+	}
+	entry, err := c.Ledger.Started(cmd.Process.Pid, c.name())
+	if errors.Is(err, os.ErrNotExist) { // it has ended already
+		return cmd.Wait()
+	}
+	werr := cmd.Wait()
+	if err != nil {
+		return errors.Join(err, werr)
+	}
+	return errors.Join(werr, c.Ledger.Undo(entry, func() error { return nil }))
+}
+
+// name is what the command does: podman run, tc qdisc.
+func (c Command) name() string {
+	return strings.Join(c.Argv[:min(2, len(c.Argv))], " ")
+}
+
+func contents(f *os.File) (string, error) {
+	data, err := io.ReadAll(io.NewSectionReader(f, 0, 64<<20))
+	return string(data), err
+}
+
+// tail is the end of what a program complained, with a colon before it.
+func tail(f *os.File) string {
+	data, err := contents(f)
+	data = strings.TrimSpace(data)
+	if err != nil || data == "" {
+		return ""
+	}
+	if len(data) > 1000 {
+		data = "..." + data[len(data)-1000:]
+	}
+	return ": " + data
+}
