@@ -26,8 +26,8 @@ func (a *app) gcCmd() *cobra.Command {
 		Short:   "Remove what dead runs left on this machine",
 		Long: `Find everything of krig's on this machine by its labels, without any run
 directory; remove what a krig that no longer lives left, and what was kept and
-has expired; list the rest: what a living krig owns, and what was kept. Exit code 0 when
-nothing that may be removed is left.`,
+has expired; list the rest: what a living krig owns, and what was kept. Exit
+code 0 when nothing that may be removed is left.`,
 		Args: args(takes(0, 0)),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := outlive(cmd.Context())
