@@ -69,7 +69,7 @@ func newPlace(t *testing.T, brokers, workers int) *place {
 	t.Cleanup(k.Close)
 	var nodes []rundir.Node
 	for i, addr := range k.ListenAddrs() {
-		nodes = append(nodes, rundir.Node{ID: int32(i), Host: "b" + strconv.Itoa(i+1), Listener: addr, LogDir: t.TempDir()})
+		nodes = append(nodes, rundir.Node{ID: int32(i), Host: "b" + strconv.Itoa(i+1), Listener: addr, LogDirs: []string{t.TempDir()}})
 	}
 	p := placeWith(t, workers, nodes)
 	p.kafka, p.doors = k, doors

@@ -10,6 +10,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
+	"krig/internal/kafka"
 	"krig/internal/remote"
 	"krig/internal/rundir"
 )
@@ -86,10 +87,10 @@ func (r *perftestRun) install(ctx context.Context) error {
 	}
 	_, file := splitConfig(r.l.Cell.Bench.Producer)
 	if len(file) > 0 {
-		files[producerFile] = properties(file)
+		files[producerFile] = string(kafka.WriteProperties(file))
 	}
 	if len(r.l.Cell.Bench.Consumer) > 0 {
-		files[consumerFile] = properties(r.l.Cell.Bench.Consumer)
+		files[consumerFile] = string(kafka.WriteProperties(r.l.Cell.Bench.Consumer))
 	}
 	names := make([]string, len(r.workers))
 	for i, w := range r.workers {

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"krig/internal/experiment"
 )
 
 // perftestHeap is the heap of each of Kafka's performance tools.
@@ -17,27 +19,19 @@ const transactionLength = 3 * time.Second
 
 // toolVersion is the release of Kafka that a performance tool comes from:
 // class, options and defaults follow it, never the release on this machine.
-type toolVersion struct{ major, minor int }
+type toolVersion struct{ experiment.Version }
 
 func parseToolVersion(s string) (toolVersion, error) {
-	parts := strings.SplitN(s, ".", 3)
-	if len(parts) >= 2 {
-		major, err1 := strconv.Atoi(parts[0])
-		minor, err2 := strconv.Atoi(strings.TrimRight(parts[1], "-abcdefghijklmnopqrstuvwxyz"))
-		if err1 == nil && err2 == nil {
-			return toolVersion{major, minor}, nil
-		}
+	v, ok := experiment.ParseVersion(s)
+	if !ok {
+		return toolVersion{}, fmt.Errorf("%q is no version of Kafka", s)
 	}
-	return toolVersion{}, fmt.Errorf("%q is no version of Kafka", s)
-}
-
-func (v toolVersion) from(major, minor int) bool {
-	return v.major > major || v.major == major && v.minor >= minor
+	return toolVersion{v}, nil
 }
 
 // newOptions tells whether the tools have the options of KIP-1147, and their
 // own warm-up and reporting interval.
-func (v toolVersion) newOptions() bool { return v.from(4, 2) }
+func (v toolVersion) newOptions() bool { return v.AtLeast(4, 2) }
 
 // jvm is where a worker host has what a tool needs.
 type jvm struct {
@@ -169,7 +163,7 @@ func consumerOptions() map[string]string {
 // consumer is the class and arguments of a run of the consumer tool.
 func (v toolVersion) consumer(s consumerSpec) (class string, args []string) {
 	class, records, file := "org.apache.kafka.tools.ConsumerPerformance", "--messages", "--consumer.config"
-	if !v.from(3, 5) {
+	if !v.AtLeast(3, 5) {
 		class = "kafka.tools.ConsumerPerformance"
 	}
 	if v.newOptions() {
@@ -187,14 +181,4 @@ func (v toolVersion) consumer(s consumerSpec) (class string, args []string) {
 		args = append(args, file, s.configFile)
 	}
 	return class, args
-}
-
-// properties is a configuration as a Java properties file.
-func properties(config map[string]string) string {
-	escape := strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`, "=", `\=`, ":", `\:`, "#", `\#`, "!", `\!`, " ", `\ `)
-	var b strings.Builder
-	for _, key := range slices.Sorted(maps.Keys(config)) {
-		fmt.Fprintf(&b, "%s=%s\n", escape.Replace(key), escape.Replace(config[key]))
-	}
-	return b.String()
 }

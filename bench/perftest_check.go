@@ -58,8 +58,8 @@ func checkPerftest(c *experiment.Cell) []experiment.Problem {
 }
 
 func checkRate(rate float64, producers int64, v toolVersion, add func(key, expected, reason string, args ...any)) {
-	if !v.from(4, 0) && rate != math.Trunc(rate) {
-		add("bench.rate", "a whole number", "the producer tool of Kafka %d.%d takes no fraction", v.major, v.minor)
+	if !v.AtLeast(4, 0) && rate != math.Trunc(rate) {
+		add("bench.rate", "a whole number", "the producer tool of Kafka %d.%d takes no fraction", v.Major, v.Minor)
 	}
 	if rate == math.Trunc(rate) && rate < float64(producers) {
 		add("bench.rate", "at least one record a second for each producer", "%v records/s are too few for %d producers", rate, producers)

@@ -58,7 +58,7 @@ func toolPlace(t *testing.T, workers int) *place {
 			Name: h.Name, Dir: t.TempDir(), Agent: filepath.Join(dir, "krig-agent-linux-"+runtime.GOARCH), Java: java, Kafka: jars,
 		})
 	}
-	p.cluster = &rundir.Cluster{Version: "4.4.0", Brokers: []rundir.Node{{ID: 1, Host: "b1", Listener: addr, LogDir: filepath.Join(data, "log")}}}
+	p.cluster = &rundir.Cluster{Version: "4.4.0", Brokers: []rundir.Node{{ID: 1, Host: "b1", Listener: addr, LogDirs: []string{filepath.Join(data, "log")}}}}
 	fleet := remote.NewFleet(p.run.Dir)
 	t.Cleanup(func() { fleet.Close() })
 	fleet.Add(rig.Hosts...)

@@ -88,7 +88,7 @@ func (s *Session) directories(ctx context.Context, cl *rundir.Cluster, topics []
 		if err != nil {
 			return "", err
 		}
-		for dir := range strings.SplitSeq(b.LogDir, ",") {
+		for _, dir := range b.LogDirs {
 			text, err := conn.Root(ctx, "ls", "-1", dir)
 			if err != nil {
 				return "", err
@@ -151,8 +151,7 @@ func (s *Session) flush(ctx context.Context, cl *rundir.Cluster) (string, error)
 func (s *Session) dataDir(cl *rundir.Cluster, host string) string {
 	for _, b := range cl.Brokers {
 		if b.Host == host {
-			dir, _, _ := strings.Cut(b.LogDir, ",")
-			return dir
+			return b.LogDirs[0]
 		}
 	}
 	return "/"

@@ -295,5 +295,5 @@ func consumeNative(b *testing.B, p *place, addr string, records int64) float64 {
 
 // realPlace is a place with a real broker.
 func realPlace(tb testing.TB, addr, logDir string) *place {
-	return placeWith(tb, 1, []rundir.Node{{ID: 0, Host: "b1", Listener: addr, LogDir: logDir}})
+	return placeWith(tb, 1, []rundir.Node{{ID: 0, Host: "b1", Listener: addr, LogDirs: []string{logDir}}})
 }

@@ -1,13 +1,11 @@
 package provision
 
 import (
-	"bufio"
 	"fmt"
 	"maps"
 	"net"
 	"strconv"
 	"strings"
-	"unicode/utf16"
 
 	"krig/internal/experiment"
 	"krig/internal/rundir"
@@ -129,7 +127,7 @@ func configure(l layout, c *experiment.Cell, clusterID, quorum string, replicas 
 func properties(c *experiment.Cell, n *node, quorum string, replicas int) map[string]string {
 	p := quorumProperties(n, quorum)
 	if n.broker {
-		maps.Copy(p, brokerDefaults(c, n, replicas))
+		maps.Copy(p, brokerDefaults(c, replicas))
 	}
 	maps.Copy(p, c.Kafka.Broker)
 	return p
@@ -162,7 +160,7 @@ func quorumProperties(n *node, quorum string) map[string]string {
 // brokerDefaults is what krig asks of a broker unless the experiment says
 // otherwise: internal topics that fit the cluster, and no waiting where a bench
 // would wait for nothing.
-func brokerDefaults(c *experiment.Cell, n *node, replicas int) map[string]string {
+func brokerDefaults(c *experiment.Cell, replicas int) map[string]string {
 	rf := strconv.Itoa(min(3, replicas))
 	p := map[string]string{
 		"offsets.topic.replication.factor":         rf,
@@ -171,87 +169,12 @@ func brokerDefaults(c *experiment.Cell, n *node, replicas int) map[string]string
 		"group.initial.rebalance.delay.ms":         "0",
 		"log.segment.delete.delay.ms":              "1000",
 	}
-	if v, _ := parseVersion(c.Kafka.Version); v.atLeast(4, 0) {
+	if v, _ := experiment.ParseVersion(c.Kafka.Version); v.AtLeast(4, 0) {
 		p["share.coordinator.state.topic.replication.factor"] = rf
 		p["share.coordinator.state.topic.min.isr"] = strconv.Itoa(min(2, replicas))
 	}
-	if !c.Bench.Records.Set {
-		maps.Copy(p, retention(c, n, replicas))
+	if !c.Bench.Records.Set { // its topics are kept small by a retention of their own
+		p["log.retention.check.interval.ms"] = "5000"
 	}
 	return p
-}
-
-const (
-	largestSegment  = 1 << 30 // Kafka's own default
-	smallestSegment = 8 << 20
-)
-
-// retention keeps a load without end from filling the disk: all partitions of
-// a broker together keep at most half of its space. Kafka removes whole
-// segments alone and never the one it writes, so these are an eighth of that.
-func retention(c *experiment.Cell, n *node, brokers int) map[string]string {
-	space := n.prepared.Facts.FreeSpace
-	if len(n.host.Disks) > 0 {
-		space = n.host.Disks[0].Size
-	}
-	replicas := c.Resolve(c.Bench.Topics) * c.Resolve(c.Bench.Partitions) * int64(max(1, c.Bench.ReplicationFactor))
-	each := max(1, (replicas+int64(brokers)-1)/int64(brokers))
-	keep := space / 2 / each
-	return map[string]string{
-		"log.retention.bytes":             strconv.FormatInt(max(keep, 2*smallestSegment), 10),
-		"log.segment.bytes":               strconv.FormatInt(min(max(keep/8, smallestSegment), largestSegment), 10),
-		"log.retention.check.interval.ms": "5000",
-	}
-}
-
-// writeProperties writes a map as a Java properties file, sorted.
-func writeProperties(p map[string]string) []byte {
-	var b strings.Builder
-	for _, k := range sortedKeys(p) {
-		fmt.Fprintf(&b, "%s=%s\n", escaped(k, true), escaped(p[k], false))
-	}
-	return []byte(b.String())
-}
-
-// escaped writes text so that Java's properties reader gives it back.
-func escaped(s string, key bool) string {
-	var b strings.Builder
-	for i, r := range s {
-		switch {
-		case r == '\\', key && (r == '=' || r == ':'), (key || i == 0) && r == ' ', i == 0 && (r == '#' || r == '!'):
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\r':
-			b.WriteString(`\r`)
-		case r == '\t':
-			b.WriteString(`\t`)
-		case r < 0x20 || r > 0x7e:
-			for _, u := range utf16.Encode([]rune{r}) {
-				fmt.Fprintf(&b, `\u%04x`, u)
-			}
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
-// readProperties reads the simple properties files that Kafka itself writes:
-// one key=value a line, comments, no continued lines.
-func readProperties(text string) map[string]string {
-	out := map[string]string{}
-	lines := bufio.NewScanner(strings.NewReader(text))
-	for lines.Scan() {
-		line := strings.TrimSpace(lines.Text())
-		if line == "" || line[0] == '#' || line[0] == '!' {
-			continue
-		}
-		k, v, ok := strings.Cut(line, "=")
-		if ok {
-			out[strings.TrimSpace(k)] = strings.TrimSpace(v)
-		}
-	}
-	return out
 }

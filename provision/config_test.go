@@ -3,13 +3,13 @@ package provision
 import (
 	"flag"
 	"fmt"
-	"maps"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"krig/internal/experiment"
+	"krig/internal/kafka"
 	"krig/internal/rundir"
 )
 
@@ -123,7 +123,7 @@ func TestProperties(t *testing.T) {
 			configure(layout{"abc123"}, tt.cell, "id", voters(brokers, controllers), len(brokers), nodes)
 			var b strings.Builder
 			for _, n := range nodes {
-				fmt.Fprintf(&b, "# %s on %s, log %s\n%s\n", n.name(), n.host.Name, n.logFile, writeProperties(n.asked))
+				fmt.Fprintf(&b, "# %s on %s, log %s\n%s\n", n.name(), n.host.Name, n.logFile, kafka.WriteProperties(n.asked))
 			}
 			golden(t, "properties-"+tt.name+".txt", b.String())
 		})
@@ -145,63 +145,6 @@ func golden(t *testing.T, name, got string) {
 	if got != string(want) {
 		t.Errorf("%s differs:\n%s", file, got)
 	}
-}
-
-// The partitions of a load without end never fill a disk: what retention keeps,
-// and the segment being written, stay below its size.
-func TestRetention(t *testing.T) {
-	for _, tt := range []struct {
-		brokers    int
-		topics     int64
-		partitions int64
-		replicas   int
-		bytes, seg string
-	}{
-		{1, 1, 1, 1, "4294967296", "536870912"},
-		{3, 1, 6, 1, "2147483648", "268435456"},
-		{3, 2, 6, 3, "357913941", "44739242"},
-		{3, 10, 100, 3, "16777216", "8388608"},
-	} {
-		hosts, p := testHosts("b")
-		c := testCell("kraft")
-		c.Bench.Topics.N, c.Bench.Partitions.N, c.Bench.ReplicationFactor = tt.topics, tt.partitions, tt.replicas
-		got := retention(c, &node{host: hosts[0], prepared: p.Hosts[0]}, tt.brokers)
-		if got["log.retention.bytes"] != tt.bytes || got["log.segment.bytes"] != tt.seg {
-			t.Errorf("%+v: retention %v", tt, got)
-		}
-	}
-}
-
-func TestReadProperties(t *testing.T) {
-	got := readProperties("#\n! c\n\n a = b=c \nno value\nk=\n")
-	if want := map[string]string{"a": "b=c", "k": ""}; !maps.Equal(got, want) {
-		t.Errorf("readProperties = %v, want %v", got, want)
-	}
-}
-
-// What is written is one line of ASCII a key, whatever the experiment says, and
-// Java reads it back.
-func FuzzWriteProperties(f *testing.F) {
-	f.Add("key", "value")
-	f.Add(" a=b:c#", "#\\ \n\r\tü€😀")
-	f.Fuzz(func(t *testing.T, k, v string) {
-		text := string(writeProperties(map[string]string{k: v}))
-		if strings.Count(text, "\n") != 1 || strings.ContainsFunc(text[:len(text)-1], func(r rune) bool { return r < 0x20 || r > 0x7e }) {
-			t.Fatalf("written as %q", text)
-		}
-		if i := strings.IndexByte(text, '='); i > 0 && !strings.ContainsAny(k+v, "\\=: #!\n\r\t") && isASCII(k+v) && text != k+"="+v+"\n" {
-			t.Errorf("%q=%q written as %q", k, v, text)
-		}
-	})
-}
-
-func isASCII(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool { return r < 0x20 || r > 0x7e })
-}
-
-func FuzzReadProperties(f *testing.F) {
-	f.Add("a=b\n#c\n")
-	f.Fuzz(func(t *testing.T, s string) { readProperties(s) })
 }
 
 func TestJVMFlags(t *testing.T) {

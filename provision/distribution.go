@@ -38,6 +38,17 @@ const fetchLimit = 15 * time.Minute
 // ErrNoVersion says that Maven knows no Kafka of the version asked for.
 var ErrNoVersion = errors.New("maven knows no such version")
 
+// Distribution resolves the cell's Kafka on this machine: a directory in
+// krig's cache with all jars, checked. It is what Prepare puts on hosts. A
+// version that Maven does not know gives ErrNoVersion.
+func Distribution(ctx context.Context, run *rundir.Run, k experiment.Kafka) (string, error) {
+	d, err := resolve(ctx, run, k)
+	if err != nil {
+		return "", err
+	}
+	return d.libs, nil
+}
+
 // resolve finds or fetches the distribution that an experiment asks for.
 func resolve(ctx context.Context, run *rundir.Run, k experiment.Kafka) (*distribution, error) {
 	cache, err := cacheDir()
@@ -156,17 +167,14 @@ func apacheVersion(jar string) string {
 	if !confluent {
 		return jar
 	}
-	parsed, ok := parseVersion(v)
-	if !ok {
-		return jar
-	}
+	parsed, ok := experiment.ParseVersion(v)
 	switch {
-	case parsed.major < 6:
+	case !ok || parsed.Major < 6:
 		return jar // older than any Kafka that krig runs
-	case parsed.major == 6:
-		return fmt.Sprintf("2.%d.%d", parsed.minor+6, parsed.patch)
+	case parsed.Major == 6:
+		return fmt.Sprintf("2.%d.%d", parsed.Minor+6, parsed.Patch)
 	}
-	return fmt.Sprintf("%d.%d.%d", parsed.major-4, parsed.minor, parsed.patch)
+	return fmt.Sprintf("%d.%d.%d", parsed.Major-4, parsed.Minor, parsed.Patch)
 }
 
 // cacheDir is where this user's distributions live.

@@ -6,6 +6,8 @@ import (
 	"math/big"
 	"strings"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+
 	"krig/internal/kafka"
 	"krig/internal/rundir"
 )
@@ -31,13 +33,7 @@ func (s *site) readBack(ctx context.Context, cl *rundir.Cluster) error {
 		if r.Err != nil {
 			return fmt.Errorf("reading the effective configuration of broker %s back: %w", r.Name, r.Err)
 		}
-		all := map[string]string{}
-		for _, e := range r.Configs {
-			if e.Value != nil {
-				all[e.Key] = *e.Value
-			}
-		}
-		effective[r.Name] = all
+		effective[r.Name] = told(r.Configs)
 	}
 	cl.Warnings = []string{}
 	for i := range cl.Brokers {
@@ -50,13 +46,39 @@ func (s *site) readBack(ctx context.Context, cl *rundir.Cluster) error {
 	return nil
 }
 
+// What stands for a value that the admin API gives as null, and why.
+const (
+	nullSensitive = "null (sensitive: Kafka does not tell it)"
+	nullUnset     = "null (no value is set)"
+)
+
+// told are a broker's settings with their values, or the reason for none.
+func told(configs []kadm.Config) map[string]string {
+	out := map[string]string{}
+	for _, c := range configs {
+		switch {
+		case c.Value != nil:
+			out[c.Key] = *c.Value
+		case c.Sensitive:
+			out[c.Key] = nullSensitive
+		default:
+			out[c.Key] = nullUnset
+		}
+	}
+	return out
+}
+
 // differences names the settings whose effective value does not mean what was
-// asked. Settings that the admin API does not tell are left out.
+// asked, or is kept from us. Settings that the admin API does not list are left out.
 func differences(asked, effective map[string]string) []string {
 	var out []string
 	for _, k := range sortedKeys(asked) {
-		got, told := effective[k]
-		if told && !sameMeaning(asked[k], got) {
+		got, listed := effective[k]
+		if got == nullSensitive {
+			out = append(out, k+" cannot be read back: it is sensitive, and Kafka does not tell it")
+			continue
+		}
+		if listed && !sameMeaning(asked[k], got) {
 			out = append(out, fmt.Sprintf("%s was asked to be %s and is %s", k, asked[k], got))
 			continue
 		}

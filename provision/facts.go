@@ -7,7 +7,6 @@ import (
 	_ "embed"
 	"encoding/hex"
 	"fmt"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -244,7 +243,7 @@ func (s *survey) bestJava(need int) (javaProgram, bool) {
 func (s *survey) foreign(l layout) []process {
 	var out []process
 	for _, p := range s.kafkas {
-		if !strings.Contains(p.argv, path.Join(l.dir(), "nodes")+"/") {
+		if !strings.Contains(p.argv, l.nodes()+"/") {
 			out = append(out, p)
 		}
 	}

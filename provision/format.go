@@ -7,13 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
-	"krig/internal/remote"
+	"krig/internal/kafka"
 	"krig/internal/rundir"
 )
 
@@ -35,8 +34,7 @@ func (d *distribution) formatted(ctx context.Context, roles string) (map[string]
 	if err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return files, err
 	}
-	v, _ := parseVersion(d.version)
-	java, ok := localJava(ctx, v.java())
+	java, ok := localJava(ctx, javaFor(d.version))
 	if !ok {
 		return nil, nil
 	}
@@ -45,8 +43,8 @@ func (d *distribution) formatted(ctx context.Context, roles string) (map[string]
 		return nil, err
 	}
 	defer os.RemoveAll(tmp)
-	made := filepath.Join(tmp, "log")
-	if err := d.formatHere(ctx, java, roles, tmp, made); err != nil {
+	made, err := d.formatHere(ctx, java, roles, tmp)
+	if err != nil {
 		return nil, fmt.Errorf("asking Kafka %s how it formats a log directory: %w", d.version, err)
 	}
 	if err := os.MkdirAll(filepath.Dir(kept), 0o755); err != nil {
@@ -58,26 +56,28 @@ func (d *distribution) formatted(ctx context.Context, roles string) (map[string]
 	return readFiles(kept)
 }
 
-// formatHere formats dir as the log directory of a node with these roles.
-func (d *distribution) formatHere(ctx context.Context, java, roles, tmp, dir string) error {
+// formatHere formats a log directory in dir for a node with these roles. Kafka is
+// given its name alone, since it takes a comma in a path for the end of it.
+func (d *distribution) formatHere(ctx context.Context, java, roles, dir string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, formatLimit)
 	defer cancel()
-	config := filepath.Join(tmp, "server.properties")
-	n := &node{id: 1, host: rundir.Host{Internal: "127.0.0.1"}, dir: dir, broker: strings.Contains(roles, "broker"), controller: strings.Contains(roles, "controller")}
+	const config, log = "server.properties", "log"
+	n := &node{id: 1, host: rundir.Host{Internal: "127.0.0.1"}, dir: log, broker: strings.Contains(roles, "broker"), controller: strings.Contains(roles, "controller")}
 	quorum := "2@127.0.0.1:9093"
 	if n.controller {
 		quorum = "1@127.0.0.1:9093"
 	}
-	if err := os.WriteFile(config, writeProperties(quorumProperties(n, quorum)), 0o644); err != nil {
-		return err
+	if err := os.WriteFile(filepath.Join(dir, config), kafka.WriteProperties(quorumProperties(n, quorum)), 0o644); err != nil {
+		return "", err
 	}
 	cmd := exec.CommandContext(ctx, java, "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", d.libs+"/*",
 		"kafka.tools.StorageTool", "format", "-t", newClusterID(), "-c", config)
+	cmd.Dir = dir
 	cmd.WaitDelay = 5 * time.Second
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%w: %s", err, out)
+		return "", fmt.Errorf("%w: %s", err, out)
 	}
-	return nil
+	return filepath.Join(dir, log), nil
 }
 
 // readFiles reads all files below a directory.
@@ -101,35 +101,42 @@ const metaFile = "meta.properties"
 // forNode gives meta.properties the ids of a node and its cluster, and a new
 // one to its directory.
 func forNode(meta []byte, cluster string, id int32) []byte {
-	p := readProperties(string(meta))
+	p := kafka.ReadProperties(string(meta))
 	p["cluster.id"], p["node.id"] = cluster, strconv.Itoa(int(id))
 	if _, has := p["directory.id"]; has {
 		p["directory.id"] = newClusterID()
 	}
-	return writeProperties(p)
+	return kafka.WriteProperties(p)
 }
 
-// putFormat lays ready on its host what the log directory of a node is made
-// of, and says where. "" says that the node is to be formatted by the tool:
+// layFormat writes what the log directory of a node is made of into a directory
+// on this machine. false says that the node is to be formatted by the tool:
 // settings of the unstable kind could change what it writes.
-func (s *site) putFormat(ctx context.Context, c *remote.Conn, n *node, cluster string) (string, error) {
+func (s *site) layFormat(ctx context.Context, n *node, cluster, dir string) (bool, error) {
 	for k := range s.cell.Kafka.Broker {
 		if strings.HasPrefix(k, "unstable.") {
-			return "", nil
+			return false, nil
 		}
 	}
 	files, err := s.dist.formatted(ctx, n.roles())
 	if err != nil || files == nil {
-		return "", err
+		return false, err
 	}
-	dir := path.Join(path.Dir(s.l.config(n.name())), "format")
 	for name, text := range files {
 		if name == metaFile {
 			text = forNode(text, cluster, n.id)
 		}
-		if err := c.PutBytes(ctx, text, path.Join(dir, name), 0o644); err != nil {
-			return "", err
+		if err := writeFile(filepath.Join(dir, filepath.FromSlash(name)), text); err != nil {
+			return false, err
 		}
 	}
-	return dir, nil
+	return true, nil
+}
+
+// writeFile writes a file, and makes the directories on its way.
+func writeFile(name string, text []byte) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(name, text, 0o644)
 }

@@ -77,8 +77,7 @@ func (d *distribution) knownKeys(ctx context.Context, c *remote.Conn, java, libs
 
 // keysPage has the distribution print the page that documents its settings.
 func (d *distribution) keysPage(ctx context.Context, c *remote.Conn, java, libs string) ([]byte, error) {
-	v, _ := parseVersion(d.version)
-	if local, ok := localJava(ctx, v.java()); ok {
+	if local, ok := localJava(ctx, javaFor(d.version)); ok {
 		cmd := exec.CommandContext(ctx, local, keysArgs(d.libs)...)
 		cmd.WaitDelay = 5 * time.Second
 		return cmd.Output()

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -117,7 +118,8 @@ func TestFactsFirst(t *testing.T) {
 	r.sh(t, "b1", "setsid sh -c 'python3 -m http.server 9092' >/dev/null 2>&1 &")
 	r.sh(t, "b2", "setsid tail -f /dev/null kafka.Kafka >/dev/null 2>&1 &")
 	r.sh(t, "w1", "rm -rf /usr/lib/jvm /usr/bin/java; mv /usr/bin/apt-get /usr/bin/apt-get.away")
-	r.sh(t, "b1", "until ss -Hltn | grep -q :9092; do sleep 0.1; done")
+	r.sh(t, "b1", "until ss -Hltn | grep -q :9092; do sleep 0.1; done; iptables -A INPUT -p tcp --dport 9092 -j DROP")
+	r.sh(t, "w1", "ip route add blackhole "+r.hosts[1].Internal)
 	r.sh(t, "b2", "until pgrep -xf 'tail -f /dev/null kafka.Kafka'; do sleep 0.1; done")
 
 	_, err := provision.Prepare(t.Context(), r.run, r.fleet, r.hosts, r.cell, nil)
@@ -133,8 +135,10 @@ func TestFactsFirst(t *testing.T) {
 		"b1 port 9092 is taken by python3 (pid ",
 		"b2 a Kafka that is not krig's runs, pid ",
 		"w1 Java is missing, and not installable: the host has no apt-get",
+		"w1 broker b2 cannot be reached at port 9092 of " + r.hosts[1].Internal + ": ",
+		"w1 broker b1 cannot be reached at port 9092 of " + r.hosts[0].Internal + ": no answer for 3s",
 	} {
-		if len(got) != 3 || !strings.HasPrefix(got[i], want) {
+		if len(got) != 5 || !strings.HasPrefix(got[i], want) {
 			t.Errorf("problem %d of %q, want %q", i+1, got, want)
 		}
 	}
@@ -200,7 +204,7 @@ func TestCluster(t *testing.T) {
 	checkPrepared(t, r, p)
 	refused(t, r, p)
 	cl := started(t, r, p)
-	cl = resized(t, r, p, cl)
+	cl, p = resized(t, r, p, cl)
 	cl = mended(t, r, p, cl)
 	stopped(t, r, p, cl)
 	combined(t, r, p)
@@ -236,8 +240,8 @@ func checkPrepared(t *testing.T, r *rig, p *rundir.Prepared) {
 		}
 	}
 	again, err := provision.Prepare(t.Context(), r.run, r.fleet, r.hosts, r.cell, p)
-	if err != nil || len(again.Hosts) != 3 {
-		t.Errorf("preparing prepared hosts: %v", err)
+	if err != nil || !reflect.DeepEqual(again, p) {
+		t.Errorf("preparing prepared hosts: %+v from %+v, %v", again, p, err)
 	}
 }
 
@@ -301,8 +305,8 @@ func started(t *testing.T, r *rig, p *rundir.Prepared) *rundir.Cluster {
 		if got := r.sh(t, b.Host, fmt.Sprintf("tr '\\0' ' ' </proc/%d/cmdline", b.PID)); !strings.Contains(got, "kafka.Kafka") {
 			t.Errorf("broker %d: process %d is %q", b.ID, b.PID, got)
 		}
-		if !strings.HasPrefix(b.LogDir, p.Hosts[0].DataDir+"/") {
-			t.Errorf("broker %d: its log directory %s is not below the mount point", b.ID, b.LogDir)
+		if want := p.Hosts[0].DataDir + "/" + b.Name; !slices.Equal(b.LogDirs, []string{want}) || b.Name != fmt.Sprintf("broker-%d", b.ID) {
+			t.Errorf("broker %d: %s with log directories %s, want %s", b.ID, b.Name, b.LogDirs, want)
 		}
 	}
 	return cl
@@ -345,7 +349,9 @@ func brokerIDs(t *testing.T, r *rig, cl *rundir.Cluster) []int32 {
 	return list.NodeIDs()
 }
 
-func resized(t *testing.T, r *rig, p *rundir.Prepared, cl *rundir.Cluster) *rundir.Cluster {
+// resized has a broker leave, its host given back and prepared again, and a
+// broker join.
+func resized(t *testing.T, r *rig, p *rundir.Prepared, cl *rundir.Cluster) (*rundir.Cluster, *rundir.Prepared) {
 	write(t, r, cl)
 	without := []rundir.Host{r.hosts[0], r.hosts[2]}
 	one, err := provision.Resize(t.Context(), r.run, r.fleet, without, p, r.cell, cl)
@@ -362,6 +368,15 @@ func resized(t *testing.T, r *rig, p *rundir.Prepared, cl *rundir.Cluster) *rund
 		t.Errorf("b2: %s processes of Java are left", n)
 	}
 	write(t, r, one)
+	left := &rig{run: r.run, fleet: r.fleet, hosts: r.hosts[1:2]}
+	if err := provision.Restore(t.Context(), r.run, r.fleet, left.hosts); err != nil {
+		t.Errorf("giving back the host that left: %v", err)
+	}
+	left.givenBack(t)
+	p, err = provision.Prepare(t.Context(), r.run, r.fleet, r.hosts, r.cell, &rundir.Prepared{Hosts: []rundir.PreparedHost{p.Hosts[0], p.Hosts[2]}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	two, err := provision.Resize(t.Context(), r.run, r.fleet, r.hosts, p, r.cell, one)
 	if err != nil {
 		t.Fatalf("growing: %v", err)
@@ -372,7 +387,7 @@ func resized(t *testing.T, r *rig, p *rundir.Prepared, cl *rundir.Cluster) *rund
 	if a, b := two.Brokers[0].Asked, two.Brokers[1].Asked; a["num.io.threads"] != b["num.io.threads"] || b["node.id"] != "2" {
 		t.Errorf("the new broker is asked %v, the old one %v", b, a)
 	}
-	return two
+	return two, p
 }
 
 func mended(t *testing.T, r *rig, p *rundir.Prepared, cl *rundir.Cluster) *rundir.Cluster {
@@ -413,7 +428,7 @@ func stopped(t *testing.T, r *rig, p *rundir.Prepared, cl *rundir.Cluster) {
 		t.Errorf("starting on disks of another cluster: %v", err)
 	}
 	other := *cl
-	other.Brokers = []rundir.Node{{ID: 1, Host: "b1", LogDir: "/etc"}}
+	other.Brokers = []rundir.Node{{ID: 1, Name: "broker-1", Host: "b1", LogDirs: []string{"/etc"}}}
 	if err := provision.Wipe(t.Context(), r.run, r.fleet, &other); err == nil || !strings.Contains(err.Error(), "/etc is outside of krig's own directories") {
 		t.Errorf("wiping /etc: %v", err)
 	}

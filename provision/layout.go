@@ -18,6 +18,12 @@ const (
 	controllerPort = 9093
 )
 
+// Files below a layout's nodes.
+const (
+	configFile  = "server.properties" // of each node
+	loggingFile = "log4j.properties"  // of all
+)
+
 // layout is where a run's things are on hosts.
 type layout struct{ short string }
 
@@ -41,14 +47,17 @@ func (l layout) kafka() string { return path.Join(l.dir(), "kafka") }
 // dist is the directory with the jars of one distribution.
 func (l layout) dist(id string) string { return path.Join(l.dir(), "dist", id) }
 
+// nodes is the directory with what nodes are started with.
+func (l layout) nodes() string { return path.Join(l.dir(), "nodes") }
+
 // config is the server.properties of a node. It is the one argument by which
 // the node's process is known on its host.
 func (l layout) config(node string) string {
-	return path.Join(l.dir(), "nodes", node, "server.properties")
+	return path.Join(l.nodes(), node, configFile)
 }
 
 // logging is the configuration of a host's logging.
-func (l layout) logging() string { return path.Join(l.dir(), "nodes", "log4j.properties") }
+func (l layout) logging() string { return path.Join(l.nodes(), loggingFile) }
 
 // log is the log file of a node of a cluster.
 func (l layout) log(node, cluster string) string {

@@ -11,8 +11,9 @@ import (
 	"krig/internal/rundir"
 )
 
-// mendCluster is Mend.
-func mendCluster(ctx context.Context, run *rundir.Run, f *remote.Fleet, hosts []rundir.Host, p *rundir.Prepared, c *experiment.Cell, cl *rundir.Cluster) (*rundir.Cluster, error) {
+// Mend restarts what died of a cluster and waits until it is whole again; an
+// error says that it cannot be.
+func Mend(ctx context.Context, run *rundir.Run, f *remote.Fleet, hosts []rundir.Host, p *rundir.Prepared, c *experiment.Cell, cl *rundir.Cluster) (*rundir.Cluster, error) {
 	s, err := newSite(ctx, run, f, hosts, p, c)
 	if err != nil {
 		return nil, err
@@ -48,7 +49,7 @@ func mendCluster(ctx context.Context, run *rundir.Run, f *remote.Fleet, hosts []
 // nodesOf turns a cluster's value back into nodes on the present hosts.
 func (s *site) nodesOf(cl *rundir.Cluster, p *rundir.Prepared) ([]*node, error) {
 	find := func(v rundir.Node, broker bool) (*node, error) {
-		n := &node{id: v.ID, broker: broker, controller: !broker || cl.Mode == "combined", dir: v.LogDir, logFile: v.LogFile, asked: v.Asked}
+		n := &node{id: v.ID, broker: broker, controller: !broker || cl.Mode == "combined", dir: v.LogDirs[0], logFile: v.LogFile, asked: v.Asked}
 		for _, h := range s.hosts {
 			if h.Name == v.Host {
 				n.host = h

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"krig/internal/kafka"
 	"krig/internal/remote"
 )
 
@@ -44,7 +45,7 @@ func readLogDirs(text string) map[string]logDir {
 			if d.meta == nil {
 				d.meta = map[string]string{}
 			}
-			for k, v := range readProperties(value) {
+			for k, v := range kafka.ReadProperties(value) {
 				d.meta[k] = v
 			}
 		case "name":

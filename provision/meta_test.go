@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"krig/internal/kafka"
 )
 
 func readCase(t testing.TB, name string) string {
@@ -25,7 +27,7 @@ func parts(t testing.TB, name string) []string {
 func TestJudgeMeta(t *testing.T) {
 	const cluster = "iDltus5U28ha2T-MXkID4g"
 	file := func(n string) map[string]string {
-		return readProperties(readCase(t, "kafka/77-meta-broker-"+n+".properties"))
+		return kafka.ReadProperties(readCase(t, "kafka/77-meta-broker-"+n+".properties"))
 	}
 	for _, tt := range []struct {
 		name string

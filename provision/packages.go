@@ -28,19 +28,23 @@ const javaPackage = "openjdk-17-jre-headless"
 // missing lists what a host lacks for a cell.
 func missing(s *survey, c *experiment.Cell) []lack {
 	var out []lack
-	v, _ := parseVersion(c.Kafka.Version) // Check refused what cannot be parsed
-	if j, ok := s.bestJava(v.java()); !ok {
+	need := javaFor(c.Kafka.Version)
+	if j, ok := s.bestJava(need); !ok {
 		what := "Java is missing"
 		if j.major > 0 {
-			what = fmt.Sprintf("its Java is %d, Kafka %s needs %d", j.major, c.Kafka.Version, v.java())
+			what = fmt.Sprintf("its Java is %d, Kafka %s needs %d", j.major, c.Kafka.Version, need)
 		}
-		out = append(out, lack{what, javaPackage, fmt.Sprintf("install Java %d or later", v.java()), "java"})
+		out = append(out, lack{what, javaPackage, fmt.Sprintf("install Java %d or later", need), "java"})
 	}
-	collects := c.Collect.Sar || c.Collect.Iostat || c.Collect.Pidstat
-	if s.facts.Sysstat == "" && collects {
+	if s.facts.Sysstat == "" && collects(c) {
 		out = append(out, lack{"sysstat is missing", "sysstat", "install sysstat, or switch sar, iostat and pidstat off under collect", "sar"})
 	}
 	return out
+}
+
+// collects tells whether a cell needs the tools of sysstat.
+func collects(c *experiment.Cell) bool {
+	return c.Collect.Sar || c.Collect.Iostat || c.Collect.Pidstat
 }
 
 const (

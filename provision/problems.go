@@ -89,6 +89,13 @@ func portsOf(h rundir.Host, c *experiment.Cell) []int {
 // judgeDisks refuses devices that hold anything but this run's own file system.
 func judgeDisks(l layout, h rundir.Host, s *survey) []HostProblem {
 	var out []HostProblem
+	if len(h.Disks) > 1 {
+		var names []string
+		for _, d := range h.Disks {
+			names = append(names, d.Device)
+		}
+		out = append(out, HostProblem{h.Name, "it has several data disks: " + strings.Join(names, ", "), "give it one: log directories on several are not built yet"})
+	}
 	for _, d := range h.Disks {
 		state := s.disks[d.Device]
 		switch {

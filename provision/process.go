@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"fmt"
@@ -29,14 +30,14 @@ var aliveScript string
 var watchScript string
 
 // launch starts nodes side by side and returns their process ids by name.
-// Those in format are formatted for cluster first.
-func (s *site) launch(ctx context.Context, cluster string, nodes []*node, format map[string]bool) (map[string]int, error) {
+// format says how those are formatted that must be, by name.
+func (s *site) launch(ctx context.Context, nodes []*node, format map[string]string) (map[string]int, error) {
 	var mu sync.Mutex
 	pids := map[string]int{}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, n := range nodes {
 		g.Go(func() error {
-			pid, err := s.launchOne(ctx, cluster, n, format[n.name()])
+			pid, err := s.launchOne(ctx, n, cmp.Or(format[n.name()], "none"))
 			if err != nil {
 				return err
 			}
@@ -50,25 +51,14 @@ func (s *site) launch(ctx context.Context, cluster string, nodes []*node, format
 	return pids, err
 }
 
-func (s *site) launchOne(ctx context.Context, cluster string, n *node, format bool) (int, error) {
+func (s *site) launchOne(ctx context.Context, n *node, format string) (int, error) {
 	c, err := s.f.Conn(ctx, n.host.Name)
 	if err != nil {
 		return 0, err
 	}
-	how := "none"
-	if format {
-		from, err := s.putFormat(ctx, c, n, cluster)
-		if err != nil {
-			return 0, fmt.Errorf("formatting %s: %w", n.name(), err)
-		}
-		how = "tool:" + cluster
-		if from != "" {
-			how = "copy:" + from
-		}
-	}
 	config := s.l.config(n.name())
 	jars := s.l.dist(s.dist.id) + "/*"
-	args := append([]string{n.logFile, config, n.dir, how, n.prepared.Java, jars},
+	args := append([]string{n.logFile, config, n.dir, format, n.prepared.Java, jars},
 		jvmFlags(n, s.cell.Kafka.JVM, s.l.logging(), s.jars)...)
 	var out string
 	entry := rundir.Entry{Kind: kindProcess, Scope: n.host.Name, Ref: config}
@@ -135,8 +125,8 @@ func (s *site) lastWords(ctx context.Context, host, log string) string {
 	return end
 }
 
-// stopLimit is how long Kafka may take to stop politely.
-const stopLimit = 15 * time.Second
+// politely is how long a broker may take to leave a cluster that stands.
+const politely = 15 * time.Second
 
 // endProcesses ends the nodes with the given configurations on one host.
 func endProcesses(ctx context.Context, run *rundir.Run, c *remote.Conn, host string, limit time.Duration, configs []string) error {

@@ -22,7 +22,7 @@ import (
 
 const (
 	firstPoll = 50 * time.Millisecond
-	lastPoll  = 500 * time.Millisecond
+	lastPoll  = 200 * time.Millisecond
 )
 
 // errStranger says that something else answers where a broker should: waiting
@@ -229,5 +229,3 @@ func deref(s *string) string {
 	}
 	return *s
 }
-
-func trimmed(s string) string { return strings.TrimSpace(s) }

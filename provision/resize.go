@@ -12,8 +12,11 @@ import (
 	"krig/internal/rundir"
 )
 
-// resizeCluster is Resize.
-func resizeCluster(ctx context.Context, run *rundir.Run, f *remote.Fleet, hosts []rundir.Host, p *rundir.Prepared, c *experiment.Cell, cl *rundir.Cluster) (*rundir.Cluster, error) {
+// Resize adds brokers on hosts that joined and unregisters those of hosts that
+// leave, in a cluster that stands. Leaving brokers first hand on their partitions of
+// internal topics, and are stopped and wiped; their hosts must still be reached. It returns
+// the new value. A change that would touch the quorum is refused.
+func Resize(ctx context.Context, run *rundir.Run, f *remote.Fleet, hosts []rundir.Host, p *rundir.Prepared, c *experiment.Cell, cl *rundir.Cluster) (*rundir.Cluster, error) {
 	leaving, err := leavers(hosts, cl)
 	if err != nil {
 		return nil, err
@@ -146,8 +149,7 @@ func (s *site) shrink(ctx context.Context, cl *rundir.Cluster, leaving []rundir.
 		return fmt.Errorf("moving partitions off the leaving brokers: %w", err)
 	}
 	left := &rundir.Cluster{Brokers: leaving}
-	err := errors.Join(stopNodes(ctx, s.run, s.f, leaving, stopLimit), bringLogs(ctx, s.run, s.f, leaving))
-	if err != nil {
+	if err := endNodes(ctx, s.run, s.f, leaving, politely); err != nil {
 		return err
 	}
 	if err := s.forget(ctx, stay, gone); err != nil {

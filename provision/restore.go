@@ -27,8 +27,9 @@ done`
 
 const restoreLimit = 3 * time.Minute
 
-// restoreHosts is Restore.
-func restoreHosts(ctx context.Context, run *rundir.Run, f *remote.Fleet, hosts []rundir.Host) error {
+// Restore gives hosts back as found, in reverse, and checks: all of a rig's, or those that leave while the
+// others stand. Kafka on them must have left its cluster. Packages that were installed stay, and are told.
+func Restore(ctx context.Context, run *rundir.Run, f *remote.Fleet, hosts []rundir.Host) error {
 	standing, err := run.Ledger.Standing()
 	if err != nil {
 		return err
@@ -81,7 +82,7 @@ func undo(ctx context.Context, c *remote.Conn, l layout, e rundir.Entry) error {
 	case kindPackage:
 		return nil // kept, and told
 	case kindProcess:
-		return sh(stopScript, "5", "config="+e.Ref)
+		return sh(stopScript, "1", "config="+e.Ref)
 	case kindMount:
 		return sh(unmountScript, e.Ref)
 	case kindFilesystem:

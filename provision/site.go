@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"krig/internal/experiment"
+	"krig/internal/kafka"
 	"krig/internal/remote"
 	"krig/internal/rundir"
 )
@@ -27,40 +31,46 @@ type site struct {
 	limit time.Duration // how long Kafka may take to become ready
 }
 
-// newSite finds the distribution and refuses settings and hosts that do not fit it.
+// newSite finds the distribution that the hosts were prepared with, which must be the cell's.
 func newSite(ctx context.Context, run *rundir.Run, f *remote.Fleet, hosts []rundir.Host, p *rundir.Prepared, c *experiment.Cell) (*site, error) {
 	s := &site{run: run, f: f, l: layoutOf(run), cell: c, hosts: hosts, limit: readyLimit(p)}
 	var err error
-	if s.dist, err = resolve(ctx, run, c.Kafka); err != nil {
+	if s.dist, err = inUse(ctx, run, hosts, p, c); err != nil {
 		return nil, err
 	}
-	if s.jars, err = jarNames(s.dist.libs); err != nil {
-		return nil, err
-	}
-	v, _ := parseVersion(s.dist.version)
-	for _, h := range p.Hosts {
-		if h.Facts.JavaMajor < v.java() {
-			return nil, fmt.Errorf("%s: its Java is %d, Kafka %s needs %d", h.Name, h.Facts.JavaMajor, s.dist.version, v.java())
-		}
-	}
-	return s, s.bring(ctx, p)
+	s.jars, err = jarNames(s.dist.libs)
+	return s, err
 }
 
-// bring puts the distribution on every host where another is in use.
-func (s *site) bring(ctx context.Context, p *rundir.Prepared) error {
-	var names []string
+// inUse is the one distribution on all hosts. Prepare has checked its jars, on
+// this machine and on the hosts.
+func inUse(ctx context.Context, run *rundir.Run, hosts []rundir.Host, p *rundir.Prepared, c *experiment.Cell) (*distribution, error) {
+	cache, err := cacheDir()
+	if err != nil {
+		return nil, err
+	}
+	var d *distribution
 	for _, h := range p.Hosts {
-		if slices.ContainsFunc(s.hosts, func(o rundir.Host) bool { return o.Name == h.Name }) {
-			names = append(names, h.Name)
+		if !slices.ContainsFunc(hosts, func(o rundir.Host) bool { return o.Name == h.Name }) {
+			continue
+		}
+		if d == nil {
+			d, err = describe(h.Distribution, filepath.Join(cache, h.Distribution))
+			if errors.Is(err, fs.ErrNotExist) { // the cache was emptied meanwhile
+				d, err = resolve(ctx, run, c.Kafka)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		if h.Distribution != d.id || d.version != c.Kafka.Version {
+			return nil, fmt.Errorf("%s was prepared with Kafka %s, the cell needs %s: prepare it again", h.Name, h.Distribution, c.Kafka.Version)
 		}
 	}
-	return s.f.Each(ctx, names, func(ctx context.Context, name string, c *remote.Conn) error {
-		at, err := c.Output(ctx, "readlink", s.l.kafka())
-		if err == nil && path.Base(trimmed(at)) == s.dist.id {
-			return nil
-		}
-		return putKafka(ctx, c, s.l, s.dist)
-	})
+	if d == nil {
+		return nil, fmt.Errorf("none of the %d hosts was prepared", len(hosts))
+	}
+	return d, nil
 }
 
 // readyLimit is how long a cluster may take to start: three minutes on a machine
@@ -88,21 +98,30 @@ func byHost(nodes []*node) map[string][]*node {
 	return out
 }
 
-// settle writes every node's configuration and judges what its log directory
-// holds. It returns the nodes that must be formatted. When a directory is
-// somebody else's it returns a table of all, and nothing was formatted.
-func (s *site) settle(ctx context.Context, cluster string, nodes []*node) (map[string]bool, error) {
+// settle brings to every host what its nodes are started with and judges what
+// their log directories hold. It returns how those are formatted that must be,
+// by name. When a directory is somebody else's it returns a table of all, and nothing was formatted.
+func (s *site) settle(ctx context.Context, cluster string, nodes []*node) (map[string]string, error) {
 	on := byHost(nodes)
-	found := make([]map[string]logDir, len(on))
 	names := sortedKeys(on)
-	err := s.f.Each(ctx, names, func(ctx context.Context, name string, c *remote.Conn) (err error) {
-		found[slices.Index(names, name)], err = s.settleHost(ctx, c, on[name])
-		return err
+	found, how := make([]map[string]logDir, len(on)), make([]map[string]string, len(on))
+	err := s.f.Each(ctx, names, func(ctx context.Context, name string, c *remote.Conn) error {
+		i := slices.Index(names, name)
+		g, ctx := errgroup.WithContext(ctx)
+		g.Go(func() (err error) {
+			how[i], err = s.equip(ctx, c, cluster, on[name])
+			return err
+		})
+		g.Go(func() (err error) {
+			found[i], err = inspect(ctx, c, dirsOf(on[name]))
+			return err
+		})
+		return g.Wait()
 	})
 	if err != nil {
 		return nil, err
 	}
-	format := map[string]bool{}
+	format := map[string]string{}
 	var problems []HostProblem
 	for i, name := range names {
 		for _, n := range on[name] {
@@ -114,34 +133,58 @@ func (s *site) settle(ctx context.Context, cluster string, nodes []*node) (map[s
 			if wrong != "" {
 				problems = append(problems, HostProblem{name, fmt.Sprintf("%s cannot use %s: %s", n.name(), n.dir, wrong), "look whose it is, and empty it"})
 			}
-			format[n.name()] = v == fresh
+			if v == fresh {
+				format[n.name()] = how[i][n.name()]
+			}
 		}
 	}
 	return format, factsError(problems)
 }
 
-func (s *site) settleHost(ctx context.Context, c *remote.Conn, nodes []*node) (map[string]logDir, error) {
-	var dirs []string
-	if err := c.PutBytes(ctx, []byte(logConfig(s.jars)), s.l.logging(), 0o644); err != nil {
+func dirsOf(nodes []*node) []string {
+	out := make([]string, len(nodes))
+	for i, n := range nodes {
+		out[i] = n.dir
+	}
+	return out
+}
+
+// equip puts configurations and what log directories are made of on a host, all
+// at once, and says how each node is formatted if it must be.
+func (s *site) equip(ctx context.Context, c *remote.Conn, cluster string, nodes []*node) (map[string]string, error) {
+	tmp, err := os.MkdirTemp("", "krig-nodes-")
+	if err != nil {
 		return nil, err
 	}
+	defer os.RemoveAll(tmp)
+	if err := writeFile(filepath.Join(tmp, loggingFile), []byte(logConfig(s.jars))); err != nil {
+		return nil, err
+	}
+	how := map[string]string{}
 	for _, n := range nodes {
-		dirs = append(dirs, n.dir)
-		if err := c.PutBytes(ctx, writeProperties(n.asked), s.l.config(n.name()), 0o644); err != nil {
+		if err := writeFile(filepath.Join(tmp, n.name(), configFile), kafka.WriteProperties(n.asked)); err != nil {
 			return nil, err
 		}
+		known, err := s.layFormat(ctx, n, cluster, filepath.Join(tmp, n.name(), formatDir))
+		if err != nil {
+			return nil, fmt.Errorf("formatting %s: %w", n.name(), err)
+		}
+		how[n.name()] = "tool:" + cluster
+		if known {
+			how[n.name()] = "copy:" + path.Join(s.l.nodes(), n.name(), formatDir)
+		}
 	}
-	return inspect(ctx, c, dirs)
+	return how, c.Put(ctx, tmp, s.l.nodes())
 }
 
 // bringUp starts nodes side by side and waits until the whole cluster cl, of
 // which they are a part, is ready. It returns their process ids by name. A node
 // that dies ends the waiting at once.
-func (s *site) bringUp(ctx context.Context, cl *rundir.Cluster, nodes []*node, format map[string]bool) (map[string]int, error) {
+func (s *site) bringUp(ctx context.Context, cl *rundir.Cluster, nodes []*node, format map[string]string) (map[string]int, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.limit, fmt.Errorf("Kafka was not ready after %s", s.limit))
 	defer cancel()
 	begun := time.Now()
-	pids, err := s.launch(ctx, cl.ID, nodes, format)
+	pids, err := s.launch(ctx, nodes, format)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +214,7 @@ func (s *site) abandon(ctx context.Context, nodes []*node, cause error) error {
 	for _, n := range nodes {
 		vain.Brokers = append(vain.Brokers, n.value(0))
 	}
-	return errors.Join(cause, stopNodes(ctx, s.run, s.f, vain.Brokers, 0), bringLogs(ctx, s.run, s.f, vain.Brokers), Wipe(ctx, s.run, s.f, vain))
+	return errors.Join(cause, endNodes(ctx, s.run, s.f, vain.Brokers, 0), Wipe(ctx, s.run, s.f, vain))
 }
 
 // value is the node as it is handed on.
@@ -180,5 +223,5 @@ func (n *node) value(pid int) rundir.Node {
 	if !n.broker {
 		port = controllerPort
 	}
-	return rundir.Node{ID: n.id, Host: n.host.Name, Listener: n.address(port), PID: pid, LogDir: n.dir, LogFile: n.logFile, Asked: n.asked}
+	return rundir.Node{ID: n.id, Name: n.name(), Host: n.host.Name, Listener: n.address(port), PID: pid, LogDirs: []string{n.dir}, LogFile: n.logFile, Asked: n.asked}
 }

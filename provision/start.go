@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
-	"fmt"
 	"time"
 
 	"krig/internal/experiment"
@@ -12,8 +11,11 @@ import (
 	"krig/internal/rundir"
 )
 
-// startCluster is Start.
-func startCluster(ctx context.Context, run *rundir.Run, f *remote.Fleet, hosts []rundir.Host, p *rundir.Prepared, c *experiment.Cell) (*rundir.Cluster, error) {
+// Start formats and starts a new cluster on hosts that were prepared for the cell and returns when
+// the admin API says that every broker is registered, unfenced and able to lead, with the
+// effective configuration read back. When it fails, what it started is stopped
+// and wiped, and the logs are home.
+func Start(ctx context.Context, run *rundir.Run, f *remote.Fleet, hosts []rundir.Host, p *rundir.Prepared, c *experiment.Cell) (*rundir.Cluster, error) {
 	s, err := newSite(ctx, run, f, hosts, p, c)
 	if err != nil {
 		return nil, err
@@ -75,27 +77,4 @@ func newClusterID() string {
 			return id
 		}
 	}
-}
-
-// reach opens a connection from every worker to every broker: what a firewall
-// between them forbids is found now and not in mid-load.
-func (s *site) reach(ctx context.Context, cl *rundir.Cluster) error {
-	var workers []string
-	for _, h := range s.hosts {
-		if h.Has(rundir.Worker) {
-			workers = append(workers, h.Name)
-		}
-	}
-	return s.f.Each(ctx, workers, func(ctx context.Context, _ string, c *remote.Conn) error {
-		for _, b := range cl.Brokers {
-			ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-			conn, err := c.DialContext(ctx, "tcp", b.Listener)
-			cancel()
-			if err != nil {
-				return fmt.Errorf("broker %d at %s cannot be reached: %w", b.ID, b.Listener, err)
-			}
-			conn.Close() // it was opened to see that it can be
-		}
-		return nil
-	})
 }

@@ -7,37 +7,37 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"krig/internal/remote"
 	"krig/internal/rundir"
 )
 
-// stopCluster is Stop: brokers first, while there is a quorum to say goodbye to.
-func stopCluster(ctx context.Context, run *rundir.Run, f *remote.Fleet, cl *rundir.Cluster) error {
+// abruptly is how long Kafka may take to end where its data is no longer needed:
+// enough for its last words, too little to hand on leadership.
+const abruptly = time.Second
+
+// Stop ends the cluster's processes at once, brokers and controllers side by side, and brings their logs
+// home to logs/<host>/. The data is as a crash leaves it: Stop is for clusters that are wiped, or destroyed
+// with their hosts, next. It does what it can on every host, and may be called again.
+func Stop(ctx context.Context, run *rundir.Run, f *remote.Fleet, cl *rundir.Cluster) error {
 	run.Report(rundir.Event{Stage: "cluster", Message: "stopping Kafka"})
-	return errors.Join(
-		stopNodes(ctx, run, f, cl.Brokers, stopLimit),
-		stopNodes(ctx, run, f, cl.Controllers, stopLimit),
-		bringLogs(ctx, run, f, slices.Concat(cl.Brokers, cl.Controllers)),
-	)
+	return endNodes(ctx, run, f, slices.Concat(cl.Brokers, cl.Controllers), abruptly)
 }
 
-// stopNodes ends nodes side by side; what does not end within limit is killed.
-func stopNodes(ctx context.Context, run *rundir.Run, f *remote.Fleet, nodes []rundir.Node, limit time.Duration) error {
+// endNodes ends nodes side by side and brings their logs home; what does not end
+// within limit is killed.
+func endNodes(ctx context.Context, run *rundir.Run, f *remote.Fleet, nodes []rundir.Node, limit time.Duration) error {
 	on := onHosts(nodes)
 	return f.Each(ctx, sortedKeys(on), func(ctx context.Context, name string, c *remote.Conn) error {
 		var configs []string
 		for _, n := range on[name] {
-			configs = append(configs, layoutOf(run).config(nodeName(n)))
+			configs = append(configs, layoutOf(run).config(n.Name))
 		}
-		return endProcesses(ctx, run, c, name, limit, configs)
+		return errors.Join(endProcesses(ctx, run, c, name, limit, configs), bringLogs(ctx, run, c, name, on[name]))
 	})
 }
-
-// nodeName is the name of a node's files, from its value alone: a log
-// directory is called like its node.
-func nodeName(n rundir.Node) string { return path.Base(n.LogDir) }
 
 func onHosts(nodes []rundir.Node) map[string][]rundir.Node {
 	on := map[string][]rundir.Node{}
@@ -49,38 +49,45 @@ func onHosts(nodes []rundir.Node) map[string][]rundir.Node {
 
 const logsLimit = 2 * time.Minute
 
-// bringLogs brings nodes' logs home to logs/<host>/.
-func bringLogs(ctx context.Context, run *rundir.Run, f *remote.Fleet, nodes []rundir.Node) error {
+// bringLogs brings the logs of a host's nodes home to logs/<host>/.
+func bringLogs(ctx context.Context, run *rundir.Run, c *remote.Conn, host string, nodes []rundir.Node) error {
 	ctx, cancel := context.WithTimeout(ctx, logsLimit)
 	defer cancel()
-	on := onHosts(nodes)
-	return f.Each(ctx, sortedKeys(on), func(ctx context.Context, name string, c *remote.Conn) error {
-		var errs []error
-		for _, n := range on[name] {
-			if err := c.Exec(ctx, remote.Cmd{Argv: []string{"test", "-e", n.LogFile}}); err != nil {
-				var no *remote.ExitError
-				if errors.As(err, &no) {
-					continue // it never came to write one
-				}
-				return err
-			}
-			errs = append(errs, c.Get(ctx, n.LogFile, run.Path("logs", name, path.Base(n.LogFile))))
-		}
-		return errors.Join(errs...)
-	})
+	errs := make([]error, len(nodes))
+	var wait sync.WaitGroup
+	for i, n := range nodes {
+		wait.Go(func() { errs[i] = bringLog(ctx, run, c, host, n.LogFile) })
+	}
+	wait.Wait()
+	return errors.Join(errs...)
 }
 
-// wipeCluster is Wipe.
-func wipeCluster(ctx context.Context, run *rundir.Run, f *remote.Fleet, cl *rundir.Cluster) error {
+func bringLog(ctx context.Context, run *rundir.Run, c *remote.Conn, host, file string) error {
+	err := c.Exec(ctx, remote.Cmd{Argv: []string{"test", "-e", file}})
+	var no *remote.ExitError
+	if errors.As(err, &no) {
+		return nil // the node never came to write one
+	}
+	if err != nil {
+		return err
+	}
+	return c.Get(ctx, file, run.Path("logs", host, path.Base(file)))
+}
+
+// Wipe removes what a stopped cluster left on the data disks, only inside
+// directories that krig made.
+func Wipe(ctx context.Context, run *rundir.Run, f *remote.Fleet, cl *rundir.Cluster) error {
 	l := layoutOf(run)
 	on := onHosts(slices.Concat(cl.Brokers, cl.Controllers))
 	return f.Each(ctx, sortedKeys(on), func(ctx context.Context, name string, c *remote.Conn) error {
 		var dirs, configs []string
 		for _, n := range on[name] {
-			if !l.owns(n.LogDir) {
-				return fmt.Errorf("%s is outside of krig's own directories: not wiped", n.LogDir)
+			for _, dir := range n.LogDirs {
+				if !l.owns(dir) {
+					return fmt.Errorf("%s is outside of krig's own directories: not wiped", dir)
+				}
 			}
-			dirs, configs = append(dirs, n.LogDir), append(configs, l.config(nodeName(n)))
+			dirs, configs = append(dirs, n.LogDirs...), append(configs, l.config(n.Name))
 		}
 		pids, err := alive(ctx, c, configs)
 		if err != nil {

@@ -4,15 +4,11 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 )
 
-var (
-	versionPattern = regexp.MustCompile(`^([0-9]{1,4})\.([0-9]{1,4})\.([0-9]{1,4})$`)
-	sha512Pattern  = regexp.MustCompile(`^[0-9a-fA-F]{128}$`)
-)
+var sha512Pattern = regexp.MustCompile(`^[0-9a-fA-F]{128}$`)
 
 // diskUse is the share of a disk that a load may fill: beyond it a run stops.
 const diskUse = 0.9
@@ -69,18 +65,15 @@ func checkCombined(c *Cell) []Problem {
 }
 
 func checkVersion(c *Cell) []Problem {
-	v := c.Kafka.Version
-	m := versionPattern.FindStringSubmatch(v)
-	if m == nil {
-		return []Problem{{Path: "kafka.version", Reason: quoted(v) + " is not a version of Kafka", Expected: "three numbers, such as 4.4.0"}}
-	}
-	major, _ := strconv.Atoi(m[1])
-	minor, _ := strconv.Atoi(m[2])
+	text := c.Kafka.Version
+	v, ok := ParseVersion(text)
 	switch {
-	case major < 2 || major == 2 && minor < 8:
-		return []Problem{{Path: "kafka.version", Reason: v + " is too old", Expected: "2.8.0 or later"}}
-	case major < 3 || major == 3 && minor < 3:
-		return []Problem{{Path: "kafka.version", Reason: "KRaft was a preview in Kafka " + v + ", and mode zookeeper is not built yet", Expected: "3.3.0 or later"}}
+	case !ok:
+		return []Problem{{Path: "kafka.version", Reason: quoted(text) + " is not a version of Kafka", Expected: "three numbers, such as 4.4.0"}}
+	case !v.AtLeast(2, 8):
+		return []Problem{{Path: "kafka.version", Reason: text + " is too old", Expected: "2.8.0 or later"}}
+	case !v.AtLeast(3, 3):
+		return []Problem{{Path: "kafka.version", Reason: "KRaft was a preview in Kafka " + text + ", and mode zookeeper is not built yet", Expected: "3.3.0 or later"}}
 	}
 	return nil
 }

@@ -1,4 +1,5 @@
-// Package kafka makes Kafka clients for a cluster of a rig. Every connection
+// Package kafka makes Kafka clients for a cluster of a rig, and reads and writes
+// the properties files that Kafka takes its settings from. Every connection
 // to a broker is opened from a host of the rig, never from this machine:
 // brokers listen on the rig's internal network alone. Provision and bench
 // share it; it starts no process and decides nothing about a cluster.

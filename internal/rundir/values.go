@@ -84,14 +84,15 @@ type Prepared struct {
 
 // PreparedHost is one host, ready for Kafka and for the bench.
 type PreparedHost struct {
-	Name    string   `json:"name"`
-	Facts   Facts    `json:"facts"`
-	Dir     string   `json:"dir"`      // krig's own directory on the host
-	Agent   string   `json:"agent"`    // path of krig-agent
-	Java    string   `json:"java"`     // path of the java program
-	Kafka   string   `json:"kafka"`    // directory with the distribution's jars
-	DataDir string   `json:"data_dir"` // mount point of the data disk; "" without one
-	Install []string `json:"install"`  // packages that krig installed
+	Name         string   `json:"name"`
+	Facts        Facts    `json:"facts"`
+	Dir          string   `json:"dir"`          // krig's own directory on the host
+	Agent        string   `json:"agent"`        // path of krig-agent
+	Java         string   `json:"java"`         // path of the java program
+	Kafka        string   `json:"kafka"`        // directory with the distribution's jars
+	Distribution string   `json:"distribution"` // which it is, by its name in krig's cache
+	DataDir      string   `json:"data_dir"`     // mount point of the data disk; "" without one
+	Install      []string `json:"install"`      // packages that krig installed
 }
 
 // Facts are what a host said of itself before anything was changed.
@@ -111,6 +112,9 @@ type Facts struct {
 	Extra      map[string]string  `json:"extra,omitempty"`
 	Figures    map[string]float64 `json:"figures,omitempty"`
 }
+
+// Machine is the name of this machine among hosts.
+const Machine = "machine"
 
 // Limits are the probed limits of a rig's hardware. Where nothing was probed it is empty.
 type Limits struct {
@@ -141,10 +145,11 @@ type Cluster struct {
 // A Node is one Kafka process.
 type Node struct {
 	ID        int32             `json:"id"`
+	Name      string            `json:"name"` // of its process and files, such as broker-1
 	Host      string            `json:"host"`
 	Listener  string            `json:"listener"` // host:port on the internal address
 	PID       int               `json:"pid"`
-	LogDir    string            `json:"log_dir"`             // where its partitions are
+	LogDirs   []string          `json:"log_dirs"`            // where its partitions are; at least one
 	LogFile   string            `json:"log_file"`            // its own log, on the host
 	Asked     map[string]string `json:"asked,omitempty"`     // server.properties as krig wrote it
 	Effective map[string]string `json:"effective,omitempty"` // read back through the admin API
