@@ -15,11 +15,10 @@ import (
 	"krig/internal/rundir"
 )
 
-// Containers and networks carry the run's label themselves. For everything else
-// it stands in label.json of the run's folder, which the thing's name or path
-// leads to; that one counts for all of the run, and is brought up to date.
-
-// flags are a label as podman's arguments.
+// flags are a label as podman's arguments. Containers and networks carry it
+// themselves. For everything else it stands in label.json of the run's folder,
+// which the thing's name or path leads to; that one counts for all of the run,
+// and is brought up to date.
 func flags(l rundir.Label) []string {
 	var out []string
 	for _, kv := range l.Tags() {
