@@ -15,6 +15,7 @@ import (
 
 	"krig/bench/hoststat"
 	"krig/internal/agent"
+	"krig/internal/experiment"
 	"krig/internal/remote"
 	"krig/internal/result"
 	"krig/internal/rundir"
@@ -89,11 +90,12 @@ func (s *Session) collect(ctx context.Context, a Ask, dir string) (*collection, 
 // watch says what is to be collected on a host.
 func (s *Session) watch(a Ask, h rundir.Host, dir string) *watched {
 	cell, prepared := a.Cell.Collect, s.prepared(h.Name)
+	noDisk := h.Cgroup != "" && len(h.Disks) == 0 // the kernel would show the machine's disks as the host's
 	w := &watched{name: h.Name, host: h, home: s.run.Path(dir, h.Name), ready: make(chan struct{})}
 	w.asked = hoststat.Ask{
 		Interval: max(1, int(time.Duration(cell.Interval)/time.Second)), Limit: int(collectMost / time.Second),
-		Sar: cell.Sar, Iostat: cell.Iostat, Pidstat: cell.Pidstat,
-		Cgroup: h.Cgroup != "", Path: h.Cgroup, Watch: prepared.DataDir,
+		Collectors: collectorsOf(cell, noDisk),
+		Cgroup:     h.Cgroup != "", Path: h.Cgroup, Watch: prepared.DataDir,
 		Dir: filepath.Join(prepared.Dir, "collect", fmt.Sprintf("%s-%s-%d-%d", s.run.Short, a.Cell.ID, a.Repeat, a.Attempt)),
 	}
 	if h.Name == machine {
@@ -103,13 +105,23 @@ func (s *Session) watch(a Ask, h rundir.Host, dir string) *watched {
 		w.asked.Disks = append(w.asked.Disks, d.Device)
 	}
 	w.asked.Real = h.Cgroup == "" && len(h.Disks) == 0
-	if h.Cgroup != "" && len(h.Disks) == 0 {
-		w.asked.Iostat = false // the kernel would show the machine's disks as the host's
-	}
 	if h.Name == machine {
 		w.asked.Disks = s.sharedDisks()
 	}
 	return w
+}
+
+// collectorsOf are the names of the collectors that an experiment asks for, with
+// or without those of disks.
+func collectorsOf(c experiment.Collect, noDisk bool) []string {
+	asked := map[string]bool{"sar": c.Sar, "iostat": c.Iostat, "pidstat": c.Pidstat}
+	var out []string
+	for _, known := range hoststat.Collectors() {
+		if asked[known.Name] && !(known.Disks && noDisk) {
+			out = append(out, known.Name)
+		}
+	}
+	return out
 }
 
 // sharedDisks are the disks of all hosts that share this machine's kernel: here
@@ -288,10 +300,29 @@ func (w *watched) list(ctx context.Context, conn *remote.Conn) ([]string, error)
 	if files != nil {
 		return files.Names, nil
 	}
-	// The agent died: sar's file is turned into JSON in its place.
-	script := []string{"env", "LC_ALL=C", "TZ=UTC", "sh", "-c", `cd "$1" && for f in sar*.bin; do [ -s "$f" ] && sadf -j "$f" -- -A >"${f%.bin}.json" 2>/dev/null && rm -f "$f"; done; ls -A`, "krig", w.asked.Dir}
-	out, err := conn.Root(ctx, script...)
+	collectors, err := hoststat.Asked(w.asked)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range collectors {
+		for n := 1; n <= hoststat.Starts && c.Convert != nil; n++ {
+			if err := w.convert(ctx, conn, c, n); err != nil {
+				return nil, err
+			}
+		}
+	}
+	out, err := conn.Root(ctx, "ls", "-A", w.asked.Dir)
 	return strings.Fields(out), err
+}
+
+// convert makes a collector's file readable in the place of an agent that died.
+// One that cannot be made so comes home as it is.
+func (w *watched) convert(ctx context.Context, conn *remote.Conn, c hoststat.Collector, n int) error {
+	raw := filepath.Join(w.asked.Dir, c.File(n, c.Raw))
+	const script = `in=$1 out=$2; shift 2; [ ! -s "$in" ] || { "$@" >"$out" 2>/dev/null && rm -f "$in"; } || true`
+	argv := []string{"env", "LC_ALL=C", "TZ=UTC", "sh", "-c", script, "krig", raw, filepath.Join(w.asked.Dir, c.File(n, c.Ext))}
+	_, err := conn.Root(ctx, append(argv, c.Convert(raw)...)...)
+	return err
 }
 
 // read cuts what was collected by phase: each host's measures in the steady
@@ -305,6 +336,7 @@ func (c *collection) read(phases []result.Phase) (map[string]result.HostResult, 
 		read := c.readHost(w)
 		h := result.HostResult{Measures: result.Measures{}, Lost: strings.Join(read.lost, "; ")}
 		read.measure(h.Measures, steady, known)
+		w.setCost(h.Measures)
 		for _, e := range read.series {
 			if shown := e.Result(w.name); e.Of == "" || named(e, &shown) {
 				series = append(series, shown)
@@ -317,6 +349,18 @@ func (c *collection) read(phases []result.Phase) (map[string]result.HostResult, 
 	}
 	c.shares(hosts)
 	return hosts, series, warnings
+}
+
+// setCost sets what collecting itself took, over its whole time.
+func (w *watched) setCost(into result.Measures) {
+	const name = "collectors.cpu" // s of processor time a second
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.files == nil || w.files.Cost == nil {
+		into.SetUnknown(name, result.Ratio, "the agent did not tell")
+		return
+	}
+	into.Set(name, *w.files.Cost, result.Ratio)
 }
 
 func steadyPhase(phases []result.Phase) (result.Phase, bool) {

@@ -97,23 +97,38 @@ func (c *collection) readHost(w *watched) *hostRead {
 	if files != nil {
 		expect = files.Expect
 	}
-	own := r.files(w, "own", ".jsonl", true, expect, func(f io.Reader) (*hoststat.Reading, error) {
-		return hoststat.ReadOwn(f, w.host.CPUs)
-	})
-	sar := r.files(w, "sar", ".json", w.asked.Sar, expect, func(f io.Reader) (*hoststat.Reading, error) {
-		return hoststat.ReadSar(f, hoststat.SarOptions{LinkRate: w.host.LinkRate})
-	})
-	disks := r.files(w, "iostat", ".json", w.asked.Iostat, expect, func(f io.Reader) (*hoststat.Reading, error) {
-		return hoststat.ReadIostat(f, hoststat.IostatOptions{SinceBoot: true, Interval: time.Duration(w.asked.Interval) * time.Second})
-	})
-	processes := r.files(w, "pidstat", ".txt", w.asked.Pidstat, 0, hoststat.ReadPidstat)
-	r.series = append(r.series, own...)
-	r.machine(w, sar)
-	r.network(w, sar)
-	r.disk(w, disks, files)
-	r.series = append(r.series, processes...)
+	host := hoststat.Watched{
+		CPUs: w.host.CPUs, LinkRate: w.host.LinkRate, Interval: time.Duration(w.asked.Interval) * time.Second,
+	}
+	r.series = r.files(w, hoststat.OwnSamples(), expect, host)
+	collectors, err := hoststat.Asked(w.asked)
+	if err != nil {
+		r.lost = append(r.lost, err.Error())
+	}
+	var devices []*hoststat.Series
+	for _, one := range collectors {
+		devices = append(devices, r.take(w, one, r.files(w, one, expect, host))...)
+	}
+	r.network(w, devices)
+	r.disk(w, devices, files)
 	c.align(w.name, r.series)
 	return r
+}
+
+// take takes a collector's series over and returns those of single links and
+// disks, which have yet to be summed.
+func (r *hostRead) take(w *watched, c hoststat.Collector, all []*hoststat.Series) (devices []*hoststat.Series) {
+	foreign := c.Kernel && w.asked.Cgroup && !w.host.OwnProc // the whole machine's, not the host's
+	for _, s := range all {
+		switch {
+		case s.Of != "" && (strings.HasPrefix(s.Measure, "network.") || strings.HasPrefix(s.Measure, "disk.")):
+			devices = append(devices, s)
+		case s.Of == "" && (foreign || r.find(s.Measure) != nil):
+		default:
+			r.series = append(r.series, s)
+		}
+	}
+	return devices
 }
 
 // align moves series onto this machine's clock and shows holes as holes.
@@ -128,16 +143,14 @@ func (c *collection) align(host string, all []*hoststat.Series) {
 	}
 }
 
-// files reads the files that one tool wrote at its starts and joins their
+// files reads the files that a collector wrote at its starts and joins their
 // series. What is missing or short goes to lost.
-func (r *hostRead) files(w *watched, tool, ext string, wanted bool, expect int, read func(io.Reader) (*hoststat.Reading, error)) []*hoststat.Series {
-	if !wanted {
-		return nil
-	}
+func (r *hostRead) files(w *watched, c hoststat.Collector, expect int, host hoststat.Watched) []*hoststat.Series {
 	var joined []*hoststat.Series
 	samples, found := 0, false
-	for _, name := range []string{tool + ext, tool + ".2" + ext} {
-		reading, err := readFile(filepath.Join(w.home, name), read)
+	for n := 1; n <= hoststat.Starts; n++ {
+		name := c.File(n, c.Ext)
+		reading, err := readFile(filepath.Join(w.home, name), func(f io.Reader) (*hoststat.Reading, error) { return c.Read(f, host) })
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
@@ -154,9 +167,9 @@ func (r *hostRead) files(w *watched, tool, ext string, wanted bool, expect int, 
 	}
 	switch missing := expect - samples; {
 	case !found:
-		r.lost = append(r.lost, tool+": no file came home")
-	case missing > 2 && missing > expect/50: // the first and the last interval may be cut
-		r.lost = append(r.lost, fmt.Sprintf("%s is short: %d of %d samples", tool, samples, expect))
+		r.lost = append(r.lost, c.Name+": no file came home")
+	case !c.Sparse && missing > 2 && missing > expect/50: // the first and the last interval may be cut
+		r.lost = append(r.lost, fmt.Sprintf("%s is short: %d of %d samples", c.Name, samples, expect))
 	}
 	return joined
 }
@@ -185,18 +198,6 @@ func join(to, later []*hoststat.Series) []*hoststat.Series {
 		}
 	}
 	return to
-}
-
-// machine takes sar's processors and memory where our own samples lack them.
-func (r *hostRead) machine(w *watched, sar []*hoststat.Series) {
-	for _, s := range sar {
-		if s.Of == "" && r.find(s.Measure) == nil {
-			if w.asked.Cgroup && !w.host.OwnProc {
-				continue // of a shared kernel: the whole machine's, not the host's
-			}
-			r.series = append(r.series, s)
-		}
-	}
 }
 
 // network takes the host's own interface; without a name, the sum of all but loopback.
@@ -294,14 +295,14 @@ func throttled(w *watched, read, write *hoststat.Series) *hoststat.Series {
 // processNoise is the processor use from which a command is shown, in processors.
 const processNoise = 0.01
 
-// named gives a command's series its name, such as process.java.cpu, and tells
-// whether the command did enough to be shown.
+// named gives the series of a process group, a mount or the like its name, such
+// as process.java.cpu, and tells whether it is shown: a command that did enough.
 func named(s *hoststat.Series, shown *result.Series) bool {
-	kind, ok := strings.CutPrefix(s.Measure, "process.")
+	kind, what, ok := strings.Cut(s.Measure, ".")
 	if !ok {
 		return false
 	}
-	busy := kind != "cpu"
+	busy := s.Measure != "process.cpu"
 	for _, v := range s.Values {
 		busy = busy || v != nil && *v >= processNoise
 	}
@@ -311,6 +312,6 @@ func named(s *hoststat.Series, shown *result.Series) bool {
 		}
 		return '_'
 	}, s.Of)
-	shown.Name = "process." + plain + "." + kind
+	shown.Name = kind + "." + plain + "." + what
 	return busy
 }

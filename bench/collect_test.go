@@ -43,7 +43,7 @@ func labSession(t *testing.T, spec labtest.Spec) *Session {
 		}
 		rig.Prepared.Hosts = append(rig.Prepared.Hosts, rundir.PreparedHost{Name: h.Name, Dir: "/krig", Agent: "/krig/krig-agent"})
 	}
-	rig.Limits, err = Probe(t.Context(), hosts)
+	rig.Limits, err = Probe(t.Context(), run, fleet, hosts, rig.Prepared, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

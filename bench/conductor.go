@@ -2,15 +2,12 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"time"
 
 	"krig/bench/loadgen"
-	"krig/internal/agent"
+	"krig/internal/experiment"
 )
 
 const (
@@ -19,28 +16,6 @@ const (
 	probeAgain   = 3 * time.Second
 	partLimit    = 45 * time.Second // until stopped workers have said their last
 )
-
-// worker is one worker's share of a load and what it said.
-type worker struct {
-	host string
-	spec *loadgen.Spec
-	call *agent.Call
-
-	assigned, produced bool
-	notes              []string
-	ahead              map[int]int64 // as told at the start: ns that each worker's clock is ahead of this one's
-	ticks              []loadgen.Interval
-	latest             loadgen.Counters // the newest of them
-	summary            *loadgen.Summary
-	err                error // why it ended early
-}
-
-// said is one message of a worker; an error is its last.
-type said struct {
-	from *worker
-	agent.Message
-	err error
-}
 
 // conductor leads the workers of one load through it, in one goroutine.
 type conductor struct {
@@ -85,44 +60,6 @@ func (c *conductor) run(ctx context.Context) {
 		c.stopAll()
 	}
 	c.part()
-}
-
-// part hears the workers' last words, a while.
-func (c *conductor) part() {
-	limit := time.After(partLimit)
-	for c.alive > 0 {
-		select {
-		case m := <-c.heard:
-			c.hear(m)
-		case <-limit:
-			return
-		}
-	}
-}
-
-func (c *conductor) call(ctx context.Context, w *worker) error {
-	a := c.s.agents[w.host]
-	if a == nil {
-		return errors.New("it has no agent")
-	}
-	call, err := a.Call(ctx, "load", w.spec)
-	w.call = call
-	return err
-}
-
-// listen passes on what a worker says until its end.
-func (c *conductor) listen(ctx context.Context, w *worker) {
-	for {
-		m, err := w.call.Next(ctx)
-		select {
-		case c.heard <- said{from: w, Message: m, err: err}:
-		case <-ctx.Done():
-			return
-		}
-		if err != nil {
-			return
-		}
-	}
 }
 
 // lead goes through the steps of a load. It returns early when one fails.
@@ -172,81 +109,11 @@ func (c *conductor) within(ctx context.Context, limit time.Duration, what string
 	return false
 }
 
-func (c *conductor) fail(w *worker, err error) {
-	w.err = err
-	if c.invalid == "" {
-		c.invalid = reason(w.host, err)
-	}
-}
-
-// hear takes one message in.
-func (c *conductor) hear(m said) {
-	if m.err != nil {
-		c.alive--
-		if !errors.Is(m.err, io.EOF) || m.from.summary == nil {
-			c.fail(m.from, m.err)
-		}
-		return
-	}
-	if err := c.take(m); err != nil {
-		c.fail(m.from, fmt.Errorf("its message %q: %w", m.Kind, err))
-	}
-}
-
-func (c *conductor) take(m said) error {
-	w := m.from
-	switch m.Kind {
-	case loadgen.Assigned:
-		var b loadgen.AssignedBody
-		err := json.Unmarshal(m.Body, &b)
-		w.assigned, w.notes = true, b.Notes
-		return err
-	case loadgen.Probed, loadgen.Read:
-		var b loadgen.ProbeBody
-		err := json.Unmarshal(m.Body, &b)
-		for _, p := range b.Producers {
-			if m.Kind == loadgen.Probed {
-				c.acked[p] = true
-			} else {
-				c.read[p] = true
-				c.reads++
-			}
-		}
-		return err
-	case loadgen.Tick:
-		var b loadgen.Interval
-		err := json.Unmarshal(m.Body, &b)
-		w.ticks, w.latest = append(w.ticks, b), b.Counters
-		if len(w.ticks) > c.told {
-			c.told = len(w.ticks)
-			c.progress()
-		}
-		return err
-	case loadgen.Produced:
-		w.produced = true
-		return json.Unmarshal(m.Body, &w.latest)
-	case loadgen.End:
-		w.summary = &loadgen.Summary{}
-		return json.Unmarshal(m.Body, w.summary)
-	default:
-		return errors.New("not understood; build krig and krig-agent from one source")
-	}
-}
-
 // connect waits until all clients are connected.
 func (c *conductor) connect(ctx context.Context) bool {
 	return c.within(ctx, connectLimit, "not all clients were connected and assigned", func() bool {
 		return c.all(func(w *worker) bool { return w.assigned })
 	})
-}
-
-func (c *conductor) all(is func(*worker) bool) bool {
-	for _, w := range c.workers {
-		if !is(w) {
-			return false
-		}
-	}
-	return true
 }
 
 // probe has one uncounted record of each producer acknowledged, and read where consumers run.
@@ -297,17 +164,6 @@ func (c *conductor) unread() []int {
 	return out
 }
 
-// tell sends a message to every worker that still listens.
-func (c *conductor) tell(kind string, body any) {
-	for _, w := range c.workers {
-		if w.err == nil && w.call != nil && w.summary == nil {
-			if err := w.call.Send(kind, body); err != nil {
-				c.fail(w, err)
-			}
-		}
-	}
-}
-
 // begin fixes the start a moment ahead and tells each worker in its own clock's time.
 func (c *conductor) begin(ctx context.Context) bool {
 	c.counter.base(ctx)
@@ -328,7 +184,28 @@ func (c *conductor) begin(ctx context.Context) bool {
 			return false
 		}
 	}
+	if !c.l.prime {
+		c.s.report("%s", c.loading())
+	}
 	return ctx.Err() == nil
+}
+
+// loading says what load begins: "loading for 12s at the ceiling".
+func (c *conductor) loading() string {
+	b := c.l.Cell.Bench
+	length := fmt.Sprintf("for %v", time.Duration(b.Warmup+b.Duration))
+	if b.Records.Set {
+		length = fmt.Sprintf("%d records", c.l.Cell.Resolve(b.Records))
+	}
+	return "loading " + length + " " + atRate(b.Rate)
+}
+
+// atRate says how fast a load is asked to be.
+func atRate(r experiment.SendRate) string {
+	if r.Max {
+		return "at the ceiling"
+	}
+	return fmt.Sprintf("at %v records/s", r.Value)
 }
 
 // window is the measured part as planned; its length is 0 when records end it.
@@ -389,14 +266,5 @@ func (c *conductor) progress() {
 	}
 	if c.l.progress != nil {
 		c.l.progress((now - before) * c.size)
-	}
-}
-
-// stopAll ends the workers' loads early; what they have to say still comes.
-func (c *conductor) stopAll() {
-	for _, w := range c.workers {
-		if w.call != nil && w.err == nil {
-			_ = w.call.Cancel() // a broken connection ends the call by itself
-		}
 	}
 }

@@ -140,7 +140,9 @@ func (w *guard) ping(ctx context.Context, b rundir.Node) string {
 	ask, cancel := context.WithTimeout(ctx, guardAsk)
 	defer cancel()
 	var one kadm.TopicsSet
-	one.Add(w.t.names[0], 0)
+	if len(w.t.names) > 0 { // else it tells of all partitions
+		one.Add(w.t.names[0], 0)
+	}
 	dirs, err := w.admin.DescribeBrokerLogDirs(ask, b.ID, one)
 	if ctx.Err() != nil {
 		return ""
@@ -168,20 +170,10 @@ func (s *Session) lostAgents() string {
 
 // repeatLimit is how long one load may take: the experiment's, or ten times what it should.
 func repeatLimit(s *Session, c *experiment.Cell) time.Duration {
-	b := c.Bench
-	if b.Limit > 0 {
-		return time.Duration(b.Limit)
+	if c.Bench.Limit > 0 {
+		return time.Duration(c.Bench.Limit)
 	}
-	should := time.Duration(b.Warmup) + time.Duration(b.Duration)
-	if b.Records.Set {
-		records := float64(c.Resolve(b.Records))
-		seconds := records * float64(b.RecordSize) * float64(b.ReplicationFactor) / s.clusterRate()
-		if b.Rate.Value > 0 {
-			seconds = max(seconds, records/b.Rate.Value)
-		}
-		should = time.Duration(b.Warmup) + time.Duration(seconds*float64(time.Second))
-	}
-	return max(10*should, limitLeast)
+	return max(10*c.LoadTime(s.clusterRate()), limitLeast)
 }
 
 // clusterRate is what the brokers' disks write together, or a low guess.

@@ -23,7 +23,7 @@ const (
 // loaded turns what the workers said into the driver's answer.
 func (c *conductor) loaded() *loaded {
 	out := &loaded{measures: result.Measures{}, invalid: c.invalid}
-	out.notes = c.notes()
+	out.notes, out.changed = c.notes(), c.changed()
 	m, err := c.merge()
 	seconds, serr := c.seconds()
 	for _, err := range []error{err, serr} {
@@ -303,7 +303,8 @@ func (c *conductor) judgeRate(out *loaded, m *merged) {
 	for _, w := range c.workers {
 		late := m.late[w.host]
 		if p99 := time.Duration(late.ValueAtQuantile(99)); late.TotalCount() > 0 && p99 > allowed {
-			out.invalid = first(out.invalid, fmt.Sprintf("%s: the generator's scheduler woke late: %v at its p99, above %v",
+			out.invalid = first(out.invalid, fmt.Sprintf("%s: the generator's scheduler woke late: %v at its p99, above %v; "+
+				"run fewer other programs on the machine, take more workers, or ask for a lower rate",
 				w.host, p99.Round(10*time.Microsecond), allowed.Round(10*time.Microsecond)))
 		}
 	}
@@ -338,11 +339,26 @@ func (c *conductor) notes() []string {
 		out = append(out, "records below 8 bytes have no room for a time: end-to-end latency is not known")
 	}
 	for _, w := range c.workers {
-		for _, note := range w.notes {
-			if !slices.Contains(out, note) {
-				out = append(out, note)
-			}
-		}
+		out = union(out, w.about.Notes)
 	}
 	return out
+}
+
+// changed are the settings that the clients did not take as Kafka's own would.
+func (c *conductor) changed() []result.NotApplied {
+	var out []result.NotApplied
+	for _, w := range c.workers {
+		out = union(out, w.about.NotApplied)
+	}
+	return out
+}
+
+// union adds what is not there yet.
+func union[T comparable](to, more []T) []T {
+	for _, m := range more {
+		if !slices.Contains(to, m) {
+			to = append(to, m)
+		}
+	}
+	return to
 }

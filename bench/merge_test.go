@@ -352,16 +352,25 @@ func TestKeepEarlier(t *testing.T) {
 }
 
 func TestLimitsOfTheLab(t *testing.T) {
-	got, err := Probe(t.Context(), []rundir.Host{
+	known := 7.0
+	have := &rundir.Limits{Hosts: map[string]rundir.HostLimits{"b2": {DiskWrite: &known, DiskSource: "probe"}, "b3": {}}}
+	got, err := Probe(t.Context(), nil, nil, []rundir.Host{
 		{Name: "b1", Disks: []rundir.Disk{{Write: 30 << 20, Read: 60 << 20}}, LinkRate: 1e9},
+		{Name: "b2", Disks: []rundir.Disk{{Write: 30 << 20, Read: 60 << 20}}},
 		{Name: "w1"},
-	})
+	}, nil, have)
 	if err != nil {
 		t.Fatal(err)
 	}
 	b, w := got.Hosts["b1"], got.Hosts["w1"]
 	if *b.DiskWrite != 30<<20 || *b.DiskRead != 60<<20 || *b.Network != 125e6 || b.DiskSource != "profile" || b.NetSource != "shaped" {
 		t.Errorf("b1: %+v", b)
+	}
+	if two := got.Hosts["b2"]; two.DiskWrite == nil || *two.DiskWrite != known || two.DiskSource != "probe" {
+		t.Errorf("b2 was looked at again: %+v", two)
+	}
+	if _, gone := got.Hosts["b3"]; gone || len(got.Hosts) != 3 {
+		t.Errorf("limits of %v, want those of the hosts asked for", got.Hosts)
 	}
 	if w.DiskWrite != nil || w.Network != nil || w.DiskSource != "" {
 		t.Errorf("w1: %+v", w)

@@ -13,9 +13,6 @@ import (
 	"krig/internal/rundir"
 )
 
-// native is krig's own load: franz-go clients inside the agents of the workers.
-type native struct{}
-
 const (
 	primeWindow = 2 * time.Second
 	awaitLimit  = 30 * time.Second // for acknowledgements, and for consumers to catch up
@@ -64,8 +61,8 @@ func ownSettings() map[string]string {
 	}
 }
 
-// load runs one native load.
-func (native) load(ctx context.Context, s *Session, l loadAsk) (*loaded, error) {
+// loadNative runs one load of krig's own: franz-go clients inside the agents of the workers.
+func loadNative(ctx context.Context, s *Session, l loadAsk) (*loaded, error) {
 	specs, hosts := nativeSpecs(s, l)
 	counter := appendCounterOf(l, specs[0])
 	defer counter.stop()

@@ -39,6 +39,9 @@ var agentDir = sync.OnceValues(func() (string, error) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
+	if begun != nil {
+		begun.stop()
+	}
 	if dir, _ := agentDir(); dir != "" {
 		os.RemoveAll(dir)
 	}
@@ -372,7 +375,7 @@ func TestRecordsTooSmallForATime(t *testing.T) {
 	if got := r.Measures["end_to_end.latency.p99"]; got.Value != nil || got.Reason == "" {
 		t.Errorf("%s (%s): end-to-end %+v", r.Status, r.Reason, got)
 	}
-	if value(t, r, "consume.rate") <= 0 || len(r.Load) != 2 {
+	if value(t, r, "consume.rate") <= 0 || len(r.Load) != 2 || r.Client.Producer["acks"] != "1" {
 		t.Errorf("consume.rate %v, notes %v", r.Measures["consume.rate"], r.Load)
 	}
 }

@@ -15,10 +15,6 @@ import (
 	"krig/internal/rundir"
 )
 
-// perftest is Kafka's own producer and consumer performance tools, each a
-// process on a worker host.
-type perftest struct{}
-
 const (
 	toolStart   = 60 * time.Second // of a tool until its first record; scaled by the host's speed
 	toolIdle    = 30 * time.Second // after which a consumer that gets no record gives up
@@ -43,8 +39,9 @@ type perftestRun struct {
 	before               int64 // records in the topics before the measured run
 }
 
-// load runs one load of Kafka's tools.
-func (perftest) load(ctx context.Context, s *Session, l loadAsk) (*loaded, error) {
+// loadPerftest runs one load of Kafka's own producer and consumer performance
+// tools, each a process on a worker host.
+func loadPerftest(ctx context.Context, s *Session, l loadAsk) (*loaded, error) {
 	v, err := parseToolVersion(l.Cell.Kafka.Version)
 	if err != nil {
 		return nil, err

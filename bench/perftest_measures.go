@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"krig/internal/perftool"
@@ -318,7 +317,7 @@ func (m *perftestMeasured) notes() {
 		note("transactional: each transaction lasts %v", transactionLength)
 	}
 	for _, p := range m.procs {
-		note("%s: %s", p.name(), strings.Join(p.argv, " "))
+		m.out.commands = append(m.out.commands, result.Command{Process: fmt.Sprintf("%s %d", p.kind, p.no), Host: p.host, Argv: p.argv})
 		if t := p.producer.Result().Total; t != nil && t.P99 != nil && len(m.of("producer")) > 1 {
 			note("%s: p50 %g s, p99 %g s, p99.9 %g s, max %g s", p.name(), *t.P50, *t.P99, *t.P999, *t.Max)
 		}

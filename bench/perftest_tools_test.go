@@ -2,168 +2,25 @@ package bench
 
 import (
 	"context"
-	"fmt"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"krig/internal/experiment"
 	"krig/internal/perftool"
-	"krig/internal/remote"
 	"krig/internal/result"
-	"krig/internal/rundir"
 )
-
-// toolPlace is a rig of hosts that all are this machine, with a real broker.
-func toolPlace(t *testing.T, workers int) *place {
-	t.Helper()
-	jars := kafkaJars(t)
-	java, err := exec.LookPath("java")
-	if err != nil {
-		missing(t, "java is not installed")
-	}
-	dir, err := agentDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("KRIG_AGENT_DIR", dir)
-	data := t.TempDir()
-	addr := startBroker(t, java, jars, data)
-	p := &place{t: t}
-	p.run, err = rundir.Create(t.TempDir(), "tools", time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { p.run.Close() })
-	boot, err := rundir.BootID()
-	if err != nil {
-		t.Fatal(err)
-	}
-	rig := Rig{Name: "r", State: 1, Prepared: &rundir.Prepared{}, Limits: &rundir.Limits{}}
-	rig.Hosts = append(rig.Hosts, rundir.Host{Name: "b1", Roles: []rundir.Role{rundir.Broker}, Kernel: boot})
-	for i := range workers {
-		rig.Hosts = append(rig.Hosts, rundir.Host{Name: fmt.Sprintf("w%d", i+1), Roles: []rundir.Role{rundir.Worker}, Kernel: boot})
-	}
-	for _, h := range rig.Hosts {
-		rig.Prepared.Hosts = append(rig.Prepared.Hosts, rundir.PreparedHost{
-			Name: h.Name, Dir: t.TempDir(), Agent: filepath.Join(dir, "krig-agent-linux-"+runtime.GOARCH), Java: java, Kafka: jars,
-		})
-	}
-	p.cluster = &rundir.Cluster{Version: "4.4.0", Brokers: []rundir.Node{{ID: 1, Host: "b1", Listener: addr, LogDirs: []string{filepath.Join(data, "log")}}}}
-	fleet := remote.NewFleet(p.run.Dir)
-	t.Cleanup(func() { fleet.Close() })
-	fleet.Add(rig.Hosts...)
-	p.session, err = Open(t.Context(), p.run, fleet, rig)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := p.session.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return p
-}
-
-// missing skips for want of a real part; on CI that is a failure.
-func missing(t *testing.T, what string) {
-	t.Helper()
-	if os.Getenv("CI") != "" {
-		t.Fatal(what)
-	}
-	t.Skip(what)
-}
-
-// kafkaJars is the distribution of 4.4.0 in krig's cache.
-func kafkaJars(t *testing.T) string {
-	t.Helper()
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	found, err := filepath.Glob(filepath.Join(cache, "krig", "kafka", "*4.4.0*", "*", "kafka-tools-4.4.0.jar"))
-	if err == nil && len(found) == 0 {
-		found, err = filepath.Glob(filepath.Join(cache, "krig", "kafka", "*4.4.0*", "kafka-tools-4.4.0.jar"))
-	}
-	if err != nil || len(found) == 0 {
-		missing(t, "Kafka 4.4.0 is not in krig's cache: make setup")
-	}
-	return filepath.Dir(found[0])
-}
-
-// startBroker starts one process that is controller and broker, and ends it with the test.
-func startBroker(t *testing.T, java, jars, dir string) (addr string) {
-	t.Helper()
-	ports := make([]int, 2)
-	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		ports[i] = l.Addr().(*net.TCPAddr).Port
-		defer l.Close()
-		l.Close()
-	}
-	addr = fmt.Sprintf("127.0.0.1:%d", ports[0])
-	config := filepath.Join(dir, "server.properties")
-	text := fmt.Sprintf("process.roles=broker,controller\nnode.id=1\ncontroller.quorum.voters=1@127.0.0.1:%d\n"+
-		"listeners=PLAINTEXT://%s,CONTROLLER://127.0.0.1:%d\ncontroller.listener.names=CONTROLLER\nlog.dirs=%s\n"+
-		"offsets.topic.replication.factor=1\noffsets.topic.num.partitions=1\ntransaction.state.log.replication.factor=1\n"+
-		"transaction.state.log.min.isr=1\ntransaction.state.log.num.partitions=1\ngroup.initial.rebalance.delay.ms=0\nauto.create.topics.enable=false\nlog.segment.delete.delay.ms=1000\n",
-		ports[1], addr, ports[1], filepath.Join(dir, "log"))
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cp := jars + "/*"
-	format := exec.Command(java, "-cp", cp, "kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qg", "-c", config)
-	if out, err := format.CombinedOutput(); err != nil {
-		t.Fatalf("formatting: %v: %s", err, out)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	broker := exec.CommandContext(ctx, java, "-Xmx512m", "-cp", cp, "kafka.Kafka", config)
-	log, err := os.Create(filepath.Join(dir, "broker.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	broker.Stdout, broker.Stderr = log, log
-	if err := broker.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cancel()
-		broker.Wait()
-		log.Close()
-	})
-	for limit := time.Now().Add(90 * time.Second); ; time.Sleep(100 * time.Millisecond) {
-		if c, err := net.Dial("tcp", addr); err == nil {
-			c.Close()
-			return addr
-		}
-		if time.Now().After(limit) {
-			data, _ := os.ReadFile(log.Name())
-			t.Fatalf("the broker does not answer: %s", data[max(0, len(data)-2000):])
-		}
-	}
-}
-
-var brokerOnce sync.Mutex // one JVM broker at a time
 
 func TestPerftest(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a broker")
 	}
-	brokerOnce.Lock()
-	defer brokerOnce.Unlock()
-	p := toolPlace(t, 2)
+	p, _ := realPlace(t, 2)
 	perf := func(change func(*experiment.Cell)) *experiment.Cell {
 		return cell(func(c *experiment.Cell) {
 			c.Kafka.Version, c.Bench.Driver, c.Bench.RecordSize = "4.4.0", "perftest", 1000

@@ -33,11 +33,15 @@ type Ask struct {
 // Prime puts the discarded load on a cluster that has just started.
 func (s *Session) Prime(ctx context.Context, cl *rundir.Cluster, c *experiment.Cell) error {
 	s.report("priming: a short load that is not counted")
-	t, err := s.makeTopics(ctx, cl, c)
+	d, err := driverOf(c)
+	if err != nil {
+		return err
+	}
+	t, err := s.makeTopics(ctx, cl, c, d)
 	if err != nil {
 		return fmt.Errorf("priming: %w", err)
 	}
-	l, err := driverOf(c).load(ctx, s, loadAsk{
+	l, err := d.load(ctx, s, loadAsk{
 		Ask: Ask{Cell: c, Cluster: cl}, topics: t.names, made: t, prime: true, progress: s.progress,
 	})
 	if err == nil && l.invalid != "" {
@@ -48,7 +52,7 @@ func (s *Session) Prime(ctx context.Context, cl *rundir.Cluster, c *experiment.C
 		err = rerr
 	}
 	if err == nil {
-		s.settle(ctx, cl, t, settleLimit)
+		s.forget(ctx, cl, t)
 	}
 	if err = errors.Join(err, t.close()); err != nil {
 		return fmt.Errorf("priming: %w", err)
@@ -74,6 +78,7 @@ func (s *Session) Run(ctx context.Context, a Ask) (*result.Repeat, error) {
 		Schema: result.Schema, Cell: a.Cell.ID, Repeat: a.Repeat, Attempt: a.Attempt,
 		Rig: s.rig.Name, RigState: s.rig.State, Cluster: a.ClusterNo,
 		Marks: []string{}, Warnings: []string{}, Phases: []result.Phase{}, Load: []string{},
+		Client:   result.Client{Producer: a.Cell.Bench.Producer, Consumer: a.Cell.Bench.Consumer},
 		Measures: result.Measures{}, Hosts: map[string]result.HostResult{},
 		Status: result.Valid, Started: time.Now().UTC(),
 	}}
@@ -127,13 +132,17 @@ func (r *repeat) measure(ctx context.Context) error {
 		r.fail(result.Failed, err.Error())
 		return nil
 	}
-	t, err := s.makeTopics(ctx, a.Cluster, a.Cell)
+	d, err := driverOf(a.Cell)
+	if err != nil {
+		return err
+	}
+	t, err := s.makeTopics(ctx, a.Cluster, a.Cell, d)
 	if err != nil {
 		r.fail(result.Failed, err.Error())
 		return nil
 	}
 	defer t.close()
-	err = r.load(ctx, t)
+	err = r.load(ctx, d, t)
 	after := context.WithoutCancel(ctx)
 	if rerr := t.remove(after); rerr != nil {
 		s.residue = append(s.residue, t.names...)
@@ -150,7 +159,7 @@ func (r *repeat) measure(ctx context.Context) error {
 }
 
 // load runs collectors and driver, and takes in what both found.
-func (r *repeat) load(ctx context.Context, t *topics) error {
+func (r *repeat) load(ctx context.Context, d driver, t *topics) error {
 	s := r.s
 	coll, err := s.collect(ctx, r.ask, filepath.Join(r.dir, "hosts"))
 	if err != nil {
@@ -160,7 +169,7 @@ func (r *repeat) load(ctx context.Context, t *topics) error {
 		return nil
 	}
 	loading, w := s.guard(ctx, r.ask, t, coll.full)
-	l, err := driverOf(r.ask.Cell).load(loading, s, loadAsk{
+	l, err := d.load(loading, s, loadAsk{
 		Ask: r.ask, topics: t.names, made: t, dir: filepath.Join(r.dir, "load"), progress: s.progress,
 	})
 	stopped := w.stop(loading)
@@ -198,6 +207,7 @@ func (r *repeat) take(l *loaded) {
 	r.series = append(r.series, l.series...)
 	r.out.Marks = append(r.out.Marks, l.marks...)
 	r.out.Load = append(r.out.Load, l.notes...)
+	r.out.Commands, r.out.Client.NotApplied = l.commands, l.changed
 	r.warn(l.warnings...)
 	if l.invalid != "" {
 		r.fail(result.Invalid, l.invalid)

@@ -17,7 +17,7 @@ import (
 )
 
 // machine is the name of this machine among the hosts of a lab.
-const machine = "machine"
+const machine = rundir.Machine
 
 // Session holds one agent on each host of a rig state and, where hosts share
 // this machine's kernel, one on this machine. Its starter closes it.

@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 
-	"krig/internal/remote"
 	"krig/internal/result"
 	"krig/internal/rundir"
 )
@@ -25,21 +25,41 @@ const (
 	unthrottled = 100e6
 )
 
-// settle waits until nothing of a load is left to do on the brokers, so that
-// the next one does not pay for it. What is not quiet at the limit is
+// settle waits after a repeat until nothing of its load is left to do on the
+// brokers, so that the next one does not pay for it. What is not quiet at the limit is
 // recorded, not an error.
 func (s *Session) settle(ctx context.Context, cl *rundir.Cluster, t *topics, limit time.Duration) result.Settle {
+	s.run.Report(rundir.Event{Stage: "settle", Message: "after the load: until its topics are deleted and the brokers' disks are quiet"})
+	return settled(ctx, limit, append(s.deleted(cl, t),
+		func(ctx context.Context) (string, error) { return offline(ctx, t.admin, cl) },
+		func(ctx context.Context) (string, error) { return s.flush(ctx, cl) }, // not earlier: pages of deleted files are never written
+		func(ctx context.Context) (string, error) { return s.quiet(ctx, cl) },
+	))
+}
+
+// forget waits after priming until its topics' files are gone: then their pages
+// are never written, and nothing of them is left to wait for.
+func (s *Session) forget(ctx context.Context, cl *rundir.Cluster, t *topics) {
+	s.run.Report(rundir.Event{Stage: "settle", Message: "after priming: until its topics are deleted"})
+	settled(ctx, settleLimit, s.deleted(cl, t))
+}
+
+// deleted are the steps until topics and their files are gone.
+func (s *Session) deleted(cl *rundir.Cluster, t *topics) []settleStep {
+	return []settleStep{
+		t.known,
+		func(ctx context.Context) (string, error) { return s.directories(ctx, cl, t.names) },
+	}
+}
+
+// settleStep tells what is left; "" is nothing.
+type settleStep func(context.Context) (string, error)
+
+// settled goes through steps, each until nothing is left, within a limit over all.
+func settled(ctx context.Context, limit time.Duration, steps []settleStep) result.Settle {
 	started := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	s.run.Report(rundir.Event{Stage: "settle", Message: "waiting until topics are gone and disks are quiet"})
-	steps := []func(context.Context) (string, error){
-		func(ctx context.Context) (string, error) { return t.known(ctx) },
-		func(ctx context.Context) (string, error) { return s.directories(ctx, cl, t.names) },
-		func(ctx context.Context) (string, error) { return offline(ctx, t.admin, cl) },
-		func(ctx context.Context) (string, error) { return s.flush(ctx, cl) }, // not earlier: pages of deleted files are never written
-		func(ctx context.Context) (string, error) { return s.dirty(ctx, cl) },
-	}
 	residue := ""
 	for _, step := range steps {
 		if residue = until(ctx, step); residue != "" {
@@ -49,8 +69,25 @@ func (s *Session) settle(ctx context.Context, cl *rundir.Cluster, t *topics, lim
 	return result.Settle{Seconds: time.Since(started).Seconds(), Residue: residue}
 }
 
+// brokers asks all brokers at once and returns what the first of them, in
+// order, has left.
+func brokers(cl *rundir.Cluster, ask func(rundir.Node) (string, error)) (string, error) {
+	left, errs := make([]string, len(cl.Brokers)), make([]error, len(cl.Brokers))
+	var wg sync.WaitGroup
+	for i, b := range cl.Brokers {
+		wg.Go(func() { left[i], errs[i] = ask(b) })
+	}
+	wg.Wait()
+	for _, l := range left {
+		if l != "" {
+			return l, nil
+		}
+	}
+	return "", errors.Join(errs...)
+}
+
 // until asks again and again until nothing is left, and returns what was at the end of ctx.
-func until(ctx context.Context, step func(context.Context) (string, error)) string {
+func until(ctx context.Context, step settleStep) string {
 	for {
 		left, err := step(ctx)
 		if err == nil && left == "" {
@@ -83,7 +120,7 @@ func (t *topics) known(ctx context.Context) (string, error) {
 
 // directories names a directory of a deleted topic that is still on a broker's disk.
 func (s *Session) directories(ctx context.Context, cl *rundir.Cluster, topics []string) (string, error) {
-	for _, b := range cl.Brokers {
+	return brokers(cl, func(b rundir.Node) (string, error) {
 		conn, err := s.fleet.Conn(ctx, b.Host)
 		if err != nil {
 			return "", err
@@ -97,8 +134,8 @@ func (s *Session) directories(ctx context.Context, cl *rundir.Cluster, topics []
 				return fmt.Sprintf("%s: %s is not deleted yet", b.Host, filepath.Join(dir, left)), nil
 			}
 		}
-	}
-	return "", nil
+		return "", nil
+	})
 }
 
 // leftIn finds a partition's directory (TOPIC-N, or TOPIC-N.ID-delete) of a topic.
@@ -117,7 +154,7 @@ func leftIn(listing string, topics []string) string {
 
 // offline names a log directory that its broker has given up.
 func offline(ctx context.Context, admin *kadm.Client, cl *rundir.Cluster) (string, error) {
-	for _, b := range cl.Brokers {
+	return brokers(cl, func(b rundir.Node) (string, error) {
 		dirs, err := admin.DescribeBrokerLogDirs(ctx, b.ID, kadm.TopicsSet{})
 		if err != nil {
 			return "", fmt.Errorf("%s: describing log directories: %w", b.Host, err)
@@ -127,68 +164,77 @@ func offline(ctx context.Context, admin *kadm.Client, cl *rundir.Cluster) (strin
 				return fmt.Sprintf("%s: log directory %s is offline: %v", b.Host, d.Dir, d.Err), nil
 			}
 		}
-	}
-	return "", nil
-}
-
-// flush has every broker's host write back its data disk, which the kernel
-// would otherwise put off by up to half a minute.
-func (s *Session) flush(ctx context.Context, cl *rundir.Cluster) (string, error) {
-	names := make([]string, 0, len(cl.Brokers))
-	for _, b := range cl.Brokers {
-		names = append(names, b.Host)
-	}
-	err := s.fleet.Each(ctx, names, func(ctx context.Context, name string, c *remote.Conn) error {
-		_, err := c.Root(ctx, "sync", "-f", s.dataDir(cl, name))
-		return err
+		return "", nil
 	})
-	if err != nil {
-		return "", fmt.Errorf("writing data disks back: %w", err)
-	}
-	return "", nil
 }
 
-func (s *Session) dataDir(cl *rundir.Cluster, host string) string {
-	for _, b := range cl.Brokers {
-		if b.Host == host {
-			return b.LogDirs[0]
-		}
-	}
-	return "/"
-}
-
-// dirty tells of pages not yet written that come to a second or more of a
-// data disk's rate.
-func (s *Session) dirty(ctx context.Context, cl *rundir.Cluster) (string, error) {
-	for _, b := range cl.Brokers {
-		host, _ := s.host(b.Host)
-		rate := s.writeRate(host)
-		waiting, err := s.waiting(ctx, host)
+// flush has every broker's host write back its data disks, which the kernel
+// would otherwise put off by up to half a minute. When it returns all that was
+// waiting for them is written.
+func (s *Session) flush(ctx context.Context, cl *rundir.Cluster) (string, error) {
+	return brokers(cl, func(b rundir.Node) (string, error) {
+		conn, err := s.fleet.Conn(ctx, b.Host)
 		if err != nil {
 			return "", err
 		}
-		if waiting > rate {
-			return fmt.Sprintf("%s: %.0f MB wait to be written, more than a second of its disk's rate", b.Host, waiting/1e6), nil
+		_, err = conn.Root(ctx, append([]string{"sync", "-f"}, b.LogDirs...)...)
+		if err != nil {
+			return "", fmt.Errorf("%s: writing data disks back: %w", b.Host, err)
+		}
+		return "", nil
+	})
+}
+
+// quiet tells of a data disk that still has work to do. The pages that wait to
+// be written can only be counted for a whole kernel: where hosts share this
+// machine's they are everybody's, and the host's own devices are asked instead.
+func (s *Session) quiet(ctx context.Context, cl *rundir.Cluster) (string, error) {
+	return brokers(cl, func(b rundir.Node) (string, error) {
+		host, _ := s.host(b.Host)
+		if host.SharesKernel() {
+			return inFlight("/sys/class/block", host)
+		}
+		return s.dirty(ctx, host)
+	})
+}
+
+// inFlight tells of requests that a host's devices have not finished; block is
+// this machine's directory of block devices.
+func inFlight(block string, h rundir.Host) (string, error) {
+	for _, d := range h.Disks {
+		device := filepath.Base(d.Device)
+		text, err := os.ReadFile(filepath.Join(block, device, "inflight"))
+		if err != nil {
+			return "", fmt.Errorf("%s: asking what its disk has in flight: %w", h.Name, err)
+		}
+		for word := range strings.FieldsSeq(string(text)) { // reads and writes
+			if word != "0" {
+				return fmt.Sprintf("%s: %s has %s requests in flight", h.Name, device, word), nil
+			}
 		}
 	}
 	return "", nil
 }
 
-// writeRate is what a host's data disk writes in a second. Hosts on this
-// machine's kernel share its pages: there it is the sum over all of them.
-func (s *Session) writeRate(h rundir.Host) float64 {
-	if !h.SharesKernel() {
-		return s.diskWrite(h)
+// dirty tells of pages not yet written that come to a second or more of a
+// host's data disk's rate.
+func (s *Session) dirty(ctx context.Context, h rundir.Host) (string, error) {
+	conn, err := s.fleet.Conn(ctx, h.Name)
+	if err != nil {
+		return "", err
 	}
-	var total float64
-	for _, other := range s.hosts(rundir.Broker) {
-		if other.Kernel == h.Kernel {
-			total += s.diskWrite(other)
-		}
+	text, err := conn.Output(ctx, "cat", "/proc/meminfo")
+	if err != nil {
+		return "", err
 	}
-	return total
+	waiting, err := dirtyPages(text)
+	if err == nil && waiting > s.diskWrite(h) {
+		return fmt.Sprintf("%s: %.0f MB wait to be written, more than a second of its disk's rate", h.Name, waiting/1e6), nil
+	}
+	return "", err
 }
 
+// diskWrite is what a host's data disk writes in a second, B.
 func (s *Session) diskWrite(h rundir.Host) float64 {
 	if s.rig.Limits != nil {
 		if l := s.rig.Limits.Hosts[h.Name]; l.DiskWrite != nil {
@@ -196,26 +242,6 @@ func (s *Session) diskWrite(h rundir.Host) float64 {
 		}
 	}
 	return unthrottled
-}
-
-// waiting is the bytes of dirty and write-back pages of a host's kernel.
-func (s *Session) waiting(ctx context.Context, h rundir.Host) (float64, error) {
-	if h.SharesKernel() { // its own /proc may not show them
-		text, err := os.ReadFile("/proc/meminfo")
-		if err != nil {
-			return 0, err
-		}
-		return dirtyPages(string(text))
-	}
-	conn, err := s.fleet.Conn(ctx, h.Name)
-	if err != nil {
-		return 0, err
-	}
-	text, err := conn.Output(ctx, "cat", "/proc/meminfo")
-	if err != nil {
-		return 0, err
-	}
-	return dirtyPages(text)
 }
 
 // dirtyPages reads Dirty and Writeback of /proc/meminfo, in bytes.

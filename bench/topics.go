@@ -36,9 +36,9 @@ type topics struct {
 }
 
 // makeTopics creates a cell's topics and waits until each partition has a
-// leader and all its replicas in sync. The caller closes them; when there is an
-// error nothing is left open.
-func (s *Session) makeTopics(ctx context.Context, cl *rundir.Cluster, c *experiment.Cell) (*topics, error) {
+// leader and all its replicas in sync; for a driver that makes its own it only
+// connects. The caller closes them; when there is an error nothing is left open.
+func (s *Session) makeTopics(ctx context.Context, cl *rundir.Cluster, c *experiment.Cell, d driver) (*topics, error) {
 	ctx, cancel := context.WithTimeout(ctx, topicLimit)
 	defer cancel()
 	client, err := kafka.Client(s.fleet, cl)
@@ -50,6 +50,9 @@ func (s *Session) makeTopics(ctx context.Context, cl *rundir.Cluster, c *experim
 		client: client, admin: kadm.NewClient(client),
 	}
 	s.sweep(ctx, t.admin)
+	if d.ownTopics {
+		return t, nil
+	}
 	for range c.Resolve(c.Bench.Topics) {
 		s.topics++
 		t.names = append(t.names, topicName(c.ID, s.topics))
@@ -234,6 +237,9 @@ func (t *topics) lacking(ctx context.Context) (string, error) {
 func (t *topics) remove(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, removeLimit)
 	defer cancel()
+	if len(t.names) == 0 {
+		return nil
+	}
 	groups, err := t.admin.DeleteGroups(ctx, t.names...)
 	_ = groups // most were never made
 	var errs []error

@@ -5,109 +5,20 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"krig/bench/loadgen"
 	"krig/internal/experiment"
 	"krig/internal/result"
-	"krig/internal/rundir"
 )
-
-// realBroker starts one combined Kafka node on this machine, from the
-// distribution in krig's cache, and returns its address and the class path.
-func realBroker(tb testing.TB, dir string) (addr, classpath, logDir string) {
-	tb.Helper()
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		tb.Fatal(err)
-	}
-	var jars string
-	for _, below := range []string{"*4.4.0*", "*4.4.0*/*"} {
-		if found, _ := filepath.Glob(filepath.Join(cache, "krig", "kafka", below, "kafka-tools-4.4.0.jar")); len(found) > 0 {
-			jars = filepath.Dir(found[0])
-		}
-	}
-	if jars == "" {
-		lacking(tb, "Kafka 4.4.0 is not in krig's cache: make setup")
-	}
-	if _, err := exec.LookPath("java"); err != nil {
-		lacking(tb, "there is no java")
-	}
-	classpath = filepath.Join(jars, "*")
-	logDir = filepath.Join(dir, "data")
-	addr, controller := freePort(tb), freePort(tb)
-	config := filepath.Join(dir, "server.properties")
-	text := fmt.Sprintf(`process.roles=broker,controller
-node.id=0
-controller.quorum.voters=0@%s
-listeners=PLAINTEXT://%s,CONTROLLER://%s
-controller.listener.names=CONTROLLER
-log.dirs=%s
-offsets.topic.replication.factor=1
-group.initial.rebalance.delay.ms=0
-num.partitions=1
-offsets.topic.num.partitions=1
-log.segment.delete.delay.ms=1000
-`, controller, addr, controller, logDir)
-	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
-		tb.Fatal(err)
-	}
-	format := exec.Command("java", "-cp", classpath, "kafka.tools.StorageTool", "format", "-t", "AAAAAAAAAAAAAAAAAAAAAA", "-c", config)
-	if out, err := format.CombinedOutput(); err != nil {
-		tb.Fatalf("formatting: %v: %s", err, out)
-	}
-	broker := exec.Command("java", "-Xmx1g", "-cp", classpath, "kafka.Kafka", config)
-	broker.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	if err := broker.Start(); err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		_ = broker.Process.Kill()
-		_ = broker.Wait()
-	})
-	for deadline := time.Now().Add(2 * time.Minute); ; {
-		conn, err := net.Dial("tcp", addr)
-		if err == nil {
-			conn.Close()
-			return addr, classpath, logDir
-		}
-		if time.Now().After(deadline) {
-			tb.Fatalf("the broker did not answer: %v", err)
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-}
-
-// lacking skips for want of a real part, but fails in CI.
-func lacking(tb testing.TB, what string) {
-	tb.Helper()
-	if os.Getenv("CI") != "" {
-		tb.Fatal(what)
-	}
-	tb.Skip(what)
-}
-
-func freePort(tb testing.TB) string {
-	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
 
 // tool runs one of Kafka's performance tools and returns what it printed and
 // the CPU seconds that it used.
@@ -132,8 +43,11 @@ var (
 // batches, one client; then reading what the tool wrote, by fetch rate.
 func BenchmarkNativeVsPerftest(b *testing.B) {
 	const records, rounds = 1_000_000, 3
-	addr, classpath, logDir := realBroker(b, b.TempDir())
-	p := realPlace(b, addr, logDir)
+	p, kafka := realPlace(b, 1)
+	addr, classpath := kafka.addr, kafka.jars+"/*"
+	if _, err := kafka.admin(b).CreateTopic(b.Context(), 1, 1, nil, "perf"); err != nil {
+		b.Fatal(err)
+	}
 	for b.Loop() {
 		figures := map[string][]float64{}
 		add := func(name string, v float64) { figures[name] = append(figures[name], v) }
@@ -195,15 +109,7 @@ func TestNativeOnARealBroker(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a broker")
 	}
-	brokerOnce.Lock()
-	defer brokerOnce.Unlock()
-	dir, err := os.MkdirTemp("/dev/shm", "krig-bench") // in memory: nobody else's pages to wait for
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	addr, _, logDir := realBroker(t, dir)
-	p := realPlace(t, addr, logDir)
+	p, kafka := realPlace(t, 1)
 	for _, acks := range []string{"all", "0"} {
 		r := p.measure(cell(func(c *experiment.Cell) {
 			c.ID = "acks-" + acks
@@ -224,7 +130,7 @@ func TestNativeOnARealBroker(t *testing.T) {
 		if r.Settle.Residue != "" {
 			t.Errorf("acks=%s: not settled: %s", acks, r.Settle.Residue)
 		}
-		if left, err := filepath.Glob(filepath.Join(logDir, "krig-*")); err != nil || len(left) > 0 {
+		if left, err := filepath.Glob(filepath.Join(kafka.logDir, "krig-*")); err != nil || len(left) > 0 {
 			t.Errorf("acks=%s: directories left: %v %v", acks, left, err)
 		}
 	}
@@ -291,9 +197,4 @@ func consumeNative(b *testing.B, p *place, addr string, records int64) float64 {
 		}
 	}
 	return float64(end.Counters.Bytes) / (time.Duration(end.LastRead - end.FirstRead)).Seconds()
-}
-
-// realPlace is a place with a real broker.
-func realPlace(tb testing.TB, addr, logDir string) *place {
-	return placeWith(tb, 1, []rundir.Node{{ID: 0, Host: "b1", Listener: addr, LogDirs: []string{logDir}}})
 }

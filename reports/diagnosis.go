@@ -16,7 +16,7 @@ import (
 const atLimit = 0.85
 
 // machine is the host name of the lab machine itself.
-const machine = "machine"
+const machine = rundir.Machine
 
 // resource is something that can be at its limit.
 type resource string

@@ -299,12 +299,24 @@ func (a *analysis) loads() []string {
 	var out []string
 	for _, c := range a.cells {
 		for _, rep := range c.result.Repeats {
-			for _, l := range rep.Load {
+			for _, l := range loadLines(rep) {
 				if !slices.Contains(out, l) {
 					out = append(out, l)
 				}
 			}
 		}
+	}
+	return out
+}
+
+// loadLines are how a repeat's load was produced.
+func loadLines(rep result.Repeat) []string {
+	out := slices.Clone(rep.Load)
+	for _, n := range rep.Client.NotApplied {
+		out = append(out, n.String())
+	}
+	for _, c := range rep.Commands {
+		out = append(out, c.String())
 	}
 	return out
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
+	"strconv"
 	"time"
 
 	"krig/internal/result"
@@ -109,4 +111,17 @@ func iostatBytes(t *table, d node, way string) *float64 {
 		}
 	}
 	return ptr(*kb * 1024)
+}
+
+// iostat is the collector of each disk.
+func iostat() Collector {
+	return Collector{
+		Name: "iostat", Package: "sysstat", Raw: ".json", Ext: ".json", Stdout: true, Disks: true,
+		Argv: func(a Ask, devices []string, _ string) []string {
+			return slices.Concat([]string{"iostat", "-o", "JSON", "-x", "-t"}, devices, []string{strconv.Itoa(a.Interval)})
+		},
+		Read: func(r io.Reader, h Watched) (*Reading, error) {
+			return ReadIostat(r, IostatOptions{SinceBoot: true, Interval: h.Interval})
+		},
+	}
 }

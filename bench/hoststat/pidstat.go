@@ -18,7 +18,7 @@ const processesMax = 200
 // process.write. pidstat lists processes that did something: one that is not
 // in a sample has no value there.
 func ReadPidstat(r io.Reader) (*Reading, error) {
-	p := &pidstat{t: newTable(1), commands: map[string]bool{}, sums: map[string]*process{}}
+	p := &pidstatReader{t: newTable(1), commands: map[string]bool{}, sums: map[string]*process{}}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, textMax)
 	for lines.Scan() {
@@ -32,7 +32,7 @@ func ReadPidstat(r io.Reader) (*Reading, error) {
 // process is one command's sums in one sample.
 type process struct{ cpu, memory, read, write float64 }
 
-type pidstat struct {
+type pidstatReader struct {
 	t        *table
 	columns  []string
 	at, last float64
@@ -42,7 +42,7 @@ type pidstat struct {
 	sums     map[string]*process
 }
 
-func (p *pidstat) line(text string) {
+func (p *pidstatReader) line(text string) {
 	f := strings.Fields(text)
 	if len(f) > 1 && f[0] == "#" {
 		p.columns = f[1:]
@@ -63,7 +63,7 @@ func (p *pidstat) line(text string) {
 }
 
 // add takes one process' row. A command may hold spaces: it is the last column.
-func (p *pidstat) add(f []string) {
+func (p *pidstatReader) add(f []string) {
 	row := map[string]float64{}
 	for i, name := range p.columns[:len(p.columns)-1] {
 		if v, err := strconv.ParseFloat(strings.Replace(f[i], ",", ".", 1), 64); err == nil && v >= 0 {
@@ -91,7 +91,7 @@ func (p *pidstat) add(f []string) {
 }
 
 // flush ends a sample.
-func (p *pidstat) flush() {
+func (p *pidstatReader) flush() {
 	if len(p.sums) == 0 {
 		return
 	}
@@ -110,4 +110,15 @@ func (p *pidstat) flush() {
 	}
 	clear(p.sums)
 	p.order = p.order[:0]
+}
+
+// pidstat is the collector of processes, by command.
+func pidstat() Collector {
+	return Collector{
+		Name: "pidstat", Package: "sysstat", Raw: ".txt", Ext: ".txt", Stdout: true, Sparse: true,
+		Argv: func(a Ask, _ []string, _ string) []string {
+			return []string{"pidstat", "-h", "-H", "-u", "-r", "-d", strconv.Itoa(a.Interval)}
+		},
+		Read: func(r io.Reader, _ Watched) (*Reading, error) { return ReadPidstat(r) },
+	}
 }

@@ -3,6 +3,7 @@ package hoststat
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 
 	"krig/internal/result"
@@ -170,4 +171,18 @@ func plausible(bytes, packets float64, linkRate int64) bool {
 	}
 	size := bytes / packets
 	return size >= packetMin && size <= packetMax
+}
+
+// sar is the collector of processors, memory and links.
+func sar() Collector {
+	return Collector{
+		Name: "sar", Package: "sysstat", Raw: ".bin", Ext: ".json", Kernel: true,
+		Argv: func(a Ask, _ []string, file string) []string {
+			return []string{"sar", "-A", "-o", file, strconv.Itoa(a.Interval)}
+		},
+		Convert: func(file string) []string { return []string{"sadf", "-j", file, "--", "-A"} },
+		Read: func(r io.Reader, h Watched) (*Reading, error) {
+			return ReadSar(r, SarOptions{LinkRate: h.LinkRate})
+		},
+	}
 }

@@ -34,7 +34,7 @@ type load struct {
 	shards    []*shard
 	consumers []*consumer
 	ahead     []int64 // by worker: ns that its clock is ahead of ours
-	notes     []string
+	about     AssignedBody
 }
 
 // Run carries a worker's share of a load, from connecting to the last message.
@@ -117,12 +117,21 @@ func (l *load) connect(ctx context.Context) error {
 		}
 	}
 	if len(l.producers) > 0 {
-		l.notes = append(l.notes, ps.Notes...)
+		l.tell("producer.", ps)
 	}
 	if len(l.consumers) > 0 {
-		l.notes = append(l.notes, cs.Notes...)
+		l.tell("consumer.", cs)
 	}
 	return nil
+}
+
+// tell keeps what the caller shall know of settings.
+func (l *load) tell(of string, s *Settings) {
+	l.about.Notes = append(l.about.Notes, s.Notes...)
+	for _, n := range s.NotApplied {
+		n.Key = of + n.Key
+		l.about.NotApplied = append(l.about.NotApplied, n)
+	}
 }
 
 func (l *load) client(ctx context.Context, opts []kgo.Opt) (*kgo.Client, error) {
@@ -182,7 +191,7 @@ func (l *load) ready(ctx context.Context, caller Caller) (StartBody, error) {
 			return StartBody{}, fmt.Errorf("consumer %d waited for partitions: %w", c.spec.Index, ctx.Err())
 		}
 	}
-	if err := caller.Emit(Assigned, AssignedBody{Notes: l.notes}); err != nil {
+	if err := caller.Emit(Assigned, l.about); err != nil {
 		return StartBody{}, err
 	}
 	for {

@@ -9,16 +9,24 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"krig/internal/result"
 )
 
 // Settings are Kafka's client settings turned into franz-go's.
 type Settings struct {
-	Opts  []kgo.Opt
-	Notes []string // what has no effect here, or another one than in Kafka's own client
-	Acks0 bool     // producer: nothing is acknowledged
+	Opts       []kgo.Opt
+	NotApplied []result.NotApplied // what has no effect here, or another one than in Kafka's own client
+	Notes      []string            // what else to know of the load
+	Acks0      bool                // producer: nothing is acknowledged
 
 	buffer int64 // producer: buffer.memory
 	poll   int   // consumer: max.poll.records; 0 is no limit
+}
+
+// change remembers that a setting has no effect here, or another one.
+func (s *Settings) change(key, asked, reason string, args ...any) {
+	s.NotApplied = append(s.NotApplied, result.NotApplied{Key: key, Asked: asked, Reason: fmt.Sprintf(reason, args...)})
 }
 
 // settings reads a map of Kafka's names and remembers which were read.
@@ -66,7 +74,7 @@ func (s *settings) millis(key string, def time.Duration) time.Duration {
 // finish lists what nobody read, and joins what was wrong.
 func (s *settings) finish(out *Settings) error {
 	for _, key := range slices.Sorted(maps.Keys(s.left)) {
-		out.Notes = append(out.Notes, fmt.Sprintf("%s=%s has no effect in the native driver", key, s.left[key]))
+		out.change(key, s.left[key], "has no effect in the native driver")
 	}
 	if len(s.errs) > 0 {
 		return fmt.Errorf("%s", strings.Join(s.errs, "; "))
@@ -146,7 +154,7 @@ func (s *settings) reliability(out *Settings) {
 	if !idempotent {
 		out.Opts = append(out.Opts, kgo.DisableIdempotentWrite(), kgo.MaxProduceRequestsInflightPerBroker(int(flight)))
 	} else if flight != 5 {
-		out.Notes = append(out.Notes, fmt.Sprintf("max.in.flight.requests.per.connection=%d has no effect in the native driver with idempotence: it is 5", flight))
+		out.change("max.in.flight.requests.per.connection", strconv.FormatInt(flight, 10), "has no effect in the native driver with idempotence: it is 5")
 	}
 }
 
@@ -170,11 +178,11 @@ func (s *settings) batching(out *Settings, recordSize int) {
 		size = leastBatch
 	}
 	if fits := (size - 61) / int64(recordSize+recordFrame); asked < leastBatch && fits > 1 {
-		out.Notes = append(out.Notes, fmt.Sprintf("batch.size=%d acts as %d in the native driver: up to %d records of %d bytes a batch", asked, size, fits, recordSize))
+		out.change("batch.size", strconv.FormatInt(asked, 10), "acts as %d in the native driver: up to %d records of %d bytes a batch", size, fits, recordSize)
 	}
 	linger := s.millis("linger.ms", 5*time.Millisecond)
 	if linger > time.Minute {
-		out.Notes = append(out.Notes, fmt.Sprintf("linger.ms=%d acts as 60000 in the native driver", linger.Milliseconds()))
+		out.change("linger.ms", strconv.FormatInt(linger.Milliseconds(), 10), "acts as 60000 in the native driver")
 		linger = time.Minute
 	}
 	out.Opts = append(out.Opts,

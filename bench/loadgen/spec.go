@@ -12,6 +12,8 @@ package loadgen
 import (
 	"fmt"
 	"time"
+
+	"krig/internal/result"
 )
 
 // Spec is the share of a load that one worker carries. Every worker of a load
@@ -91,9 +93,11 @@ const (
 	End      = "end"      // worker: the last message (Summary)
 )
 
-// AssignedBody says what of the settings has no effect here, and how others were understood.
+// AssignedBody says what of the settings has no effect here or another one (keys
+// as in an experiment: producer.linger.ms), and what else to know of the load.
 type AssignedBody struct {
-	Notes []string `json:"notes"`
+	Notes      []string            `json:"notes"`
+	NotApplied []result.NotApplied `json:"not_applied"`
 }
 
 // ProbeBody names producers by their index; none means all.

@@ -32,7 +32,7 @@ type started struct {
 }
 
 // startAgent starts krig-agent as krig does, over pipes.
-func startAgent(t *testing.T) *started {
+func startAgent(t testing.TB) *started {
 	t.Helper()
 	s := &started{process: make(chan *os.Process, 1)}
 	self, err := os.Executable()

@@ -8,8 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
-	"strconv"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,11 +19,10 @@ import (
 )
 
 const (
-	collectStarts = 2                // how often a collector is started in all
-	collectGrace  = 5 * time.Second  // from SIGINT, at which files are closed, to SIGKILL
-	collectFirst  = 10 * time.Second // until sar has made its file
-	convertLimit  = 2 * time.Minute  // sadf, for one file
-	saidMax       = 2 << 10          // of what a tool said on standard error
+	collectGrace = 5 * time.Second  // from SIGINT, at which files are closed, to SIGKILL
+	collectFirst = 10 * time.Second // until a collector has made its file
+	convertLimit = 2 * time.Minute  // to make one file readable
+	saidMax      = 2 << 10          // of what a tool said on standard error
 )
 
 // collectEnv makes the tools write what can be read anywhere.
@@ -32,8 +30,8 @@ func collectEnv() []string {
 	return append(os.Environ(), "LC_ALL=C", "TZ=UTC", "S_TIME_FORMAT=ISO")
 }
 
-// collect is the verb that watches this host until it is cancelled: sar,
-// iostat and pidstat as children, and samples of our own. Everything lies in
+// collect is the verb that watches this host until it is cancelled: the
+// collectors asked for as children, and samples of our own. Everything lies in
 // hoststat.Ask.Dir; the caller takes it from there.
 func collect(ctx context.Context, s *agent.Session) error {
 	var ask hoststat.Ask
@@ -46,7 +44,11 @@ func collect(ctx context.Context, s *agent.Session) error {
 	if err := os.MkdirAll(ask.Dir, 0o755); err != nil {
 		return fmt.Errorf("collect: %w", err)
 	}
-	c := &collectors{ask: ask, emit: s.Emit}
+	tools, err := hoststat.Asked(ask)
+	if err != nil {
+		return fmt.Errorf("collect: %w; build krig and krig-agent from one source", err)
+	}
+	c := &collectors{ask: ask, tools: tools, emit: s.Emit, cost: cost{running: map[int]bool{}}}
 	for _, path := range ask.Disks {
 		c.devices = append(c.devices, kernelName(path))
 	}
@@ -78,41 +80,28 @@ func realDisks() []string {
 // collectors is one running collect verb.
 type collectors struct {
 	ask     hoststat.Ask
+	tools   []hoststat.Collector
+	cost    cost
 	devices []string
 	emit    func(kind string, body any) error
 }
 
-// A tool is one collector: it writes a file of its own at each start.
+// A tool is one start of a collector: it writes a file of its own.
 type tool struct {
-	name string
+	of   hoststat.Collector
 	argv []string
 	out  string // file that takes its standard output; "" is nowhere
 	file string // file that shows that it has begun
 }
 
-// tools are the collectors asked for, at their n-th start.
-func tools(ask hoststat.Ask, devices []string, n int) []tool {
-	suffix := ""
-	if n > 1 {
-		suffix = "." + strconv.Itoa(n)
+// toolOf is a collector's n-th start.
+func toolOf(c hoststat.Collector, ask hoststat.Ask, devices []string, n int) tool {
+	file := filepath.Join(ask.Dir, c.File(n, c.Raw))
+	t := tool{of: c, argv: c.Argv(ask, devices, file), file: file}
+	if c.Stdout {
+		t.out = file
 	}
-	path := func(name, ext string) string { return filepath.Join(ask.Dir, name+suffix+ext) }
-	every := strconv.Itoa(ask.Interval)
-	var out []tool
-	if ask.Sar {
-		file := path("sar", ".bin")
-		out = append(out, tool{name: "sar", argv: []string{"sar", "-A", "-o", file, every}, file: file})
-	}
-	if ask.Iostat {
-		file := path("iostat", ".json")
-		argv := slices.Concat([]string{"iostat", "-o", "JSON", "-x", "-t"}, devices, []string{every})
-		out = append(out, tool{name: "iostat", argv: argv, out: file, file: file})
-	}
-	if ask.Pidstat {
-		file := path("pidstat", ".txt")
-		out = append(out, tool{name: "pidstat", argv: []string{"pidstat", "-h", "-H", "-u", "-r", "-d", every}, out: file, file: file})
-	}
-	return out
+	return t
 }
 
 // run collects until ctx or the time limit ends, then closes and lists the files.
@@ -127,28 +116,48 @@ func (c *collectors) run(ctx context.Context) error {
 	started := time.Now()
 	var wg sync.WaitGroup
 	var begun sync.WaitGroup
-	for i, t := range tools(c.ask, c.devices, 1) {
+	for _, t := range c.tools {
 		begun.Add(1)
-		wg.Go(func() { c.keep(bounded, t, i, begun.Done) })
+		wg.Go(func() { c.keep(bounded, t, begun.Done) })
 	}
 	begun.Wait()
+	files := hoststat.Files{Devices: c.devices}
 	err = c.emit(hoststat.Ready, struct{}{})
 	if err == nil {
-		err = c.sample(bounded, own)
+		files.Cost, err = c.sampleAtCost(bounded, own)
 	}
-	ended := time.Now()
+	files.Expect = int(time.Since(started) / (time.Duration(c.ask.Interval) * time.Second))
 	cancel()
 	wg.Wait()
 	if err != nil || errors.Is(context.Cause(ctx), agent.ErrLease) {
 		return err // nobody is there to read what was collected
 	}
-	return c.finish(ended.Sub(started))
+	return c.finish(files)
 }
 
 // hole tells krig what went wrong with a collector. Where krig is gone there is
 // nobody to tell, and the lease's end ends everything.
 func (c *collectors) hole(format string, args ...any) {
 	_ = c.emit(hoststat.Hole, fmt.Sprintf(format, args...))
+}
+
+// sampleAtCost takes our own samples until ctx ends, and returns the
+// processor time a second that all collecting took meanwhile; nil when not known.
+func (c *collectors) sampleAtCost(ctx context.Context, own *sampler) (*float64, error) {
+	runtime.LockOSThread() // its processor time is that of the samples
+	defer runtime.UnlockOSThread()
+	began := time.Now()
+	before, unknown := c.cost.sofar()
+	if err := c.sample(ctx, own); err != nil {
+		return nil, err
+	}
+	after, err := c.cost.sofar()
+	length := time.Since(began).Seconds()
+	if errors.Join(unknown, err) != nil || length < 1 {
+		return nil, nil
+	}
+	share := (after - before).Seconds() / length
+	return &share, nil
 }
 
 // sample takes our own samples until ctx ends.
@@ -175,23 +184,20 @@ func (c *collectors) sample(ctx context.Context, own *sampler) error {
 
 // keep runs a collector until ctx ends; one that ends by itself is started
 // once more. begun is called when it has begun, or cannot.
-func (c *collectors) keep(ctx context.Context, first tool, at int, begun func()) {
+func (c *collectors) keep(ctx context.Context, of hoststat.Collector, begun func()) {
 	once := sync.OnceFunc(begun)
 	defer once()
-	for n := 1; n <= collectStarts; n++ {
-		t := first
-		if n > 1 {
-			t = tools(c.ask, c.devices, n)[at]
-		}
+	for n := 1; n <= hoststat.Starts; n++ {
+		t := toolOf(of, c.ask, c.devices, n)
 		end := c.once(ctx, t, once)
 		if ctx.Err() != nil {
 			return
 		}
 		again := "started again"
-		if n == collectStarts || errors.Is(end, exec.ErrNotFound) {
-			again, n = "not started again", collectStarts
+		if n == hoststat.Starts || errors.Is(end, exec.ErrNotFound) {
+			again, n = "not started again", hoststat.Starts
 		}
-		c.hole("%s %s %v; %s", time.Now().UTC().Format(time.RFC3339), t.name, end, again)
+		c.hole("%s %s %v; %s", time.Now().UTC().Format(time.RFC3339), of.Name, end, again)
 	}
 }
 
@@ -201,10 +207,13 @@ func (c *collectors) once(ctx context.Context, t tool, begun func()) error {
 	child, err := startTool(t, stderr)
 	if err != nil {
 		if errors.Is(err, exec.ErrNotFound) {
-			return fmt.Errorf("is not installed (package sysstat): %w", err)
+			return fmt.Errorf("is not installed (package %s): %w", t.of.Package, err)
 		}
 		return fmt.Errorf("could not be started: %w", err)
 	}
+	group := child.cmd.Process.Pid
+	c.cost.began(group)
+	defer func() { c.cost.ended(group, child.cmd.ProcessState) }()
 	awaitFile(ctx, t.file, child.exited)
 	begun()
 	err = child.wait(ctx, syscall.SIGINT, collectGrace) // at SIGINT the tools close their files
@@ -264,16 +273,13 @@ func startTool(t tool, stderr string) (*child, error) {
 	return startChild(cmd)
 }
 
-// finish turns sar's files into JSON, removes empty files and says what lies there.
-func (c *collectors) finish(took time.Duration) error {
-	files := hoststat.Files{Devices: c.devices, Expect: int(took / (time.Duration(c.ask.Interval) * time.Second))}
-	bins, err := filepath.Glob(filepath.Join(c.ask.Dir, "sar*.bin"))
-	if err != nil {
-		return fmt.Errorf("collect: %w", err)
-	}
-	for _, bin := range bins {
-		if err := convert(bin); err != nil {
-			c.hole("%v", err) // the binary file comes home instead
+// finish makes files readable, removes empty ones and says what lies there.
+func (c *collectors) finish(files hoststat.Files) error {
+	for _, t := range c.tools {
+		for n := 1; n <= hoststat.Starts && t.Convert != nil; n++ {
+			if err := convert(t, c.ask.Dir, n); err != nil {
+				c.hole("%v", err) // the raw file comes home instead
+			}
 		}
 	}
 	entries, err := os.ReadDir(c.ask.Dir)
@@ -294,28 +300,32 @@ func (c *collectors) finish(took time.Duration) error {
 	return c.emit(hoststat.Filled, files)
 }
 
-// convert has sadf write a file of sar's as JSON, on the host whose release
-// of sysstat wrote it: others may not read it. The binary file is removed when that
-// went well.
-func convert(bin string) error {
+// convert makes the file of a collector's n-th start readable, on the host
+// whose release of the tool wrote it: others may not read it. The raw file is
+// removed when that went well. Without such a file nothing is done.
+func convert(t hoststat.Collector, dir string, n int) error {
+	raw := filepath.Join(dir, t.File(n, t.Raw))
+	if _, err := os.Stat(raw); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), convertLimit)
 	defer cancel()
-	base := strings.TrimSuffix(bin, ".bin")
-	out, err := os.Create(base + ".json")
+	out, err := os.Create(filepath.Join(dir, t.File(n, t.Ext)))
 	if err != nil {
 		return err
 	}
 	defer out.Close()
-	stderr, err := os.Create(base + ".sadf.stderr")
+	argv := t.Convert(raw)
+	stderr, err := os.Create(filepath.Join(dir, t.File(n, "."+argv[0]+".stderr")))
 	if err != nil {
 		return err
 	}
 	defer stderr.Close()
-	cmd := exec.CommandContext(ctx, "sadf", "-j", bin, "--", "-A")
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env = collectEnv()
 	cmd.Stdout, cmd.Stderr = out, stderr
 	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("sadf -j %s: %w%s", filepath.Base(bin), err, said(stderr.Name()))
+		return fmt.Errorf("%s of %s: %w%s", argv[0], filepath.Base(raw), err, said(stderr.Name()))
 	}
-	return os.Remove(bin)
+	return os.Remove(raw)
 }

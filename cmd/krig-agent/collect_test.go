@@ -18,32 +18,31 @@ import (
 )
 
 func TestTools(t *testing.T) {
-	ask := hoststat.Ask{Dir: "/d", Interval: 2, Sar: true, Iostat: true, Pidstat: true}
+	ask := hoststat.Ask{Dir: "/d", Interval: 2, Collectors: []string{"sar", "iostat", "pidstat"}}
 	tests := []struct {
-		n    int
-		want []tool
+		n                     int
+		name, argv, out, file string
 	}{
-		{1, []tool{
-			{"sar", []string{"sar", "-A", "-o", "/d/sar.bin", "2"}, "", "/d/sar.bin"},
-			{"iostat", []string{"iostat", "-o", "JSON", "-x", "-t", "loop3", "2"}, "/d/iostat.json", "/d/iostat.json"},
-			{"pidstat", []string{"pidstat", "-h", "-H", "-u", "-r", "-d", "2"}, "/d/pidstat.txt", "/d/pidstat.txt"},
-		}},
-		{2, []tool{
-			{"sar", []string{"sar", "-A", "-o", "/d/sar.2.bin", "2"}, "", "/d/sar.2.bin"},
-			{"iostat", []string{"iostat", "-o", "JSON", "-x", "-t", "loop3", "2"}, "/d/iostat.2.json", "/d/iostat.2.json"},
-			{"pidstat", []string{"pidstat", "-h", "-H", "-u", "-r", "-d", "2"}, "/d/pidstat.2.txt", "/d/pidstat.2.txt"},
-		}},
+		{1, "sar", "sar -A -o /d/sar.bin 2", "", "/d/sar.bin"},
+		{1, "iostat", "iostat -o JSON -x -t loop3 2", "/d/iostat.json", "/d/iostat.json"},
+		{1, "pidstat", "pidstat -h -H -u -r -d 2", "/d/pidstat.txt", "/d/pidstat.txt"},
+		{2, "sar", "sar -A -o /d/sar.2.bin 2", "", "/d/sar.2.bin"},
+		{2, "iostat", "iostat -o JSON -x -t loop3 2", "/d/iostat.2.json", "/d/iostat.2.json"},
+		{2, "pidstat", "pidstat -h -H -u -r -d 2", "/d/pidstat.2.txt", "/d/pidstat.2.txt"},
 	}
-	for _, tt := range tests {
-		got := tools(ask, []string{"loop3"}, tt.n)
-		if !slices.EqualFunc(got, tt.want, func(a, b tool) bool {
-			return a.name == b.name && slices.Equal(a.argv, b.argv) && a.out == b.out && a.file == b.file
-		}) {
-			t.Errorf("start %d: got %+v", tt.n, got)
+	all, err := hoststat.Asked(ask)
+	if err != nil || len(all) != 3 {
+		t.Fatalf("%d collectors, %v", len(all), err)
+	}
+	for i, tt := range tests {
+		c := all[i%3]
+		got := toolOf(c, ask, []string{"loop3"}, tt.n)
+		if c.Name != tt.name || strings.Join(got.argv, " ") != tt.argv || got.out != tt.out || got.file != tt.file {
+			t.Errorf("%s, start %d: got %q, %q, %q", c.Name, tt.n, got.argv, got.out, got.file)
 		}
 	}
-	if got := tools(hoststat.Ask{Dir: "/d", Interval: 1}, nil, 1); len(got) != 0 {
-		t.Errorf("nothing is asked for: %+v", got)
+	if _, err := hoststat.Asked(hoststat.Ask{Collectors: []string{"sar", "top"}}); err == nil {
+		t.Error("an unknown collector is taken")
 	}
 }
 
@@ -135,7 +134,7 @@ type collecting struct {
 	over chan struct{}
 }
 
-func collectFor(t *testing.T, s *started, ask hoststat.Ask) *collecting {
+func collectFor(t testing.TB, s *started, ask hoststat.Ask) *collecting {
 	t.Helper()
 	call, err := s.Call(t.Context(), "collect", ask)
 	if err != nil {
@@ -166,7 +165,7 @@ func collectFor(t *testing.T, s *started, ask hoststat.Ask) *collecting {
 }
 
 // stop cancels and returns the list of files and the holes.
-func (c *collecting) stop(t *testing.T) (files hoststat.Files, holes []string) {
+func (c *collecting) stop(t testing.TB) (files hoststat.Files, holes []string) {
 	t.Helper()
 	if err := c.call.Cancel(); err != nil {
 		t.Fatal(err)
@@ -192,7 +191,7 @@ func (c *collecting) stop(t *testing.T) (files hoststat.Files, holes []string) {
 	return files, holes
 }
 
-func needSysstat(t *testing.T) {
+func needSysstat(t testing.TB) {
 	t.Helper()
 	if _, err := exec.LookPath("sadf"); err != nil {
 		if os.Getenv("CI") != "" {
@@ -204,7 +203,7 @@ func needSysstat(t *testing.T) {
 
 func TestCollectWithoutSysstat(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	c := collectFor(t, startAgent(t), hoststat.Ask{Dir: t.TempDir(), Interval: 1, Limit: 60, Sar: true, Iostat: true})
+	c := collectFor(t, startAgent(t), hoststat.Ask{Dir: t.TempDir(), Interval: 1, Limit: 60, Collectors: []string{"sar", "iostat"}})
 	files, holes := c.stop(t)
 	if len(holes) != 2 || !strings.Contains(strings.Join(holes, "|"), "sar is not installed (package sysstat)") {
 		t.Errorf("holes %q", holes)
@@ -229,7 +228,7 @@ func TestCollectRefuses(t *testing.T) {
 // At its time limit a collection ends by itself; its files are whole.
 func TestCollectEndsByItself(t *testing.T) {
 	needSysstat(t)
-	c := collectFor(t, startAgent(t), hoststat.Ask{Dir: t.TempDir(), Interval: 1, Limit: 3, Iostat: true, Watch: "/"})
+	c := collectFor(t, startAgent(t), hoststat.Ask{Dir: t.TempDir(), Interval: 1, Limit: 3, Collectors: []string{"iostat"}, Watch: "/"})
 	select {
 	case <-c.over:
 	case <-time.After(20 * time.Second):
@@ -246,19 +245,13 @@ func TestCollectEndsByItself(t *testing.T) {
 	}
 }
 
+// costLength is how long collectors are watched for what they cost.
+const costLength = 10 * time.Second
+
 // The agent and its collectors may use 1 % of one processor at 1 s.
 func TestCollectorsCost(t *testing.T) {
-	needSysstat(t)
-	const length, most = 10 * time.Second, 0.01
-	s := startAgent(t)
-	ask := hoststat.Ask{Dir: t.TempDir(), Interval: 1, Limit: 60, Sar: true, Iostat: true, Watch: "/"}
-	c := collectFor(t, s, ask)
-	leader := (<-s.process).Pid
-	time.Sleep(time.Second) // starting is not counted
-	before := sessionTime(t, leader)
-	time.Sleep(length)
-	used := (sessionTime(t, leader) - before).Seconds() / length.Seconds()
-	files, holes := c.stop(t)
+	const most = 0.01
+	used, files, holes := collectorsCost(t)
 	t.Logf("%.2f %% of one processor; files %q", 100*used, files.Names)
 	if used > most {
 		t.Errorf("the agent and its collectors use %.2f %% of one processor, more than %v %%", 100*used, 100*most)
@@ -266,10 +259,42 @@ func TestCollectorsCost(t *testing.T) {
 	if len(holes) > 0 || !slices.Equal(files.Names, []string{"iostat.json", "own.jsonl", "sar.json"}) {
 		t.Errorf("files %q, holes %q", files.Names, holes)
 	}
+	switch {
+	case files.Cost == nil:
+		t.Error("the agent does not tell what collecting cost")
+	case *files.Cost <= 0 || *files.Cost > used+0.005:
+		t.Errorf("by the agent collecting took %.2f %% of one processor, by its processes %.2f %%", 100**files.Cost, 100*used)
+	}
+}
+
+// BenchmarkCollectors tells what part of one processor an agent with sar and
+// iostat at 1 s takes on one host, in percent.
+func BenchmarkCollectors(b *testing.B) {
+	for b.Loop() {
+		used, _, _ := collectorsCost(b)
+		b.ReportMetric(100*used, "%-of-a-core")
+	}
+}
+
+// collectorsCost is the processor time a second that a whole agent takes which
+// collects at 1 s.
+func collectorsCost(tb testing.TB) (used float64, files hoststat.Files, holes []string) {
+	tb.Helper()
+	needSysstat(tb)
+	s := startAgent(tb)
+	ask := hoststat.Ask{Dir: tb.TempDir(), Interval: 1, Limit: 60, Collectors: []string{"sar", "iostat"}, Watch: "/"}
+	c := collectFor(tb, s, ask)
+	leader := (<-s.process).Pid
+	time.Sleep(time.Second) // starting is not counted
+	before := sessionTime(tb, leader)
+	time.Sleep(costLength)
+	used = (sessionTime(tb, leader) - before).Seconds() / costLength.Seconds()
+	files, holes = c.stop(tb)
+	return used, files, holes
 }
 
 // sessionTime is the processor time of all processes of a session.
-func sessionTime(t *testing.T, leader int) time.Duration {
+func sessionTime(t testing.TB, leader int) time.Duration {
 	t.Helper()
 	var sum time.Duration
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")

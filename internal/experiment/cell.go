@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"math/bits"
+	"time"
 )
 
 // controllerHeap is what a controller process of its own takes of its host.
@@ -165,6 +166,22 @@ func (c *Cell) LoadBytes() int64 {
 		return 0
 	}
 	return times(times(records, int64(c.Bench.RecordSize)+recordOverhead), int64(c.Bench.ReplicationFactor))
+}
+
+// LoadTime is how long one load should last, its warm-up included: as the
+// bench says, or by its records at the asked rate and at write, the B/s that all
+// brokers write together.
+func (c *Cell) LoadTime(write float64) time.Duration {
+	b := c.Bench
+	warmup := time.Duration(b.Warmup)
+	if !b.Records.Set {
+		return warmup + time.Duration(b.Duration)
+	}
+	seconds := float64(c.LoadBytes()) / write
+	if b.Rate.Value > 0 {
+		seconds = max(seconds, float64(c.Resolve(b.Records))/b.Rate.Value)
+	}
+	return warmup + time.Duration(seconds*float64(time.Second))
 }
 
 // recordOverhead is what a record takes in the log beside its value: length,

@@ -13,10 +13,12 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"krig/internal/rundir"
 )
 
 // machineName is what the host of [Local] is called.
-const machineName = "machine"
+const machineName = rundir.Machine
 
 // Local is this machine. Commands are started and ended as on any other host.
 func Local() *Conn { return newConn(machineName, os.Geteuid() == 0, newLocalLink()) }

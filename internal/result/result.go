@@ -3,7 +3,10 @@
 // series.json of a run directory. It computes no statistics and draws nothing.
 package result
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Schema is the version written into every file of this package.
 const Schema = 1
@@ -82,10 +85,41 @@ type Repeat struct {
 	Ended    time.Time             `json:"ended"`
 	Phases   []Phase               `json:"phases"`
 	Measures Measures              `json:"measures"`
-	Hosts    map[string]HostResult `json:"hosts"` // by host name; the lab machine itself is "machine"
-	Load     []string              `json:"load"`  // how the load was produced: argv of tools, client settings not applied, and their like
+	Hosts    map[string]HostResult `json:"hosts"`              // by host name; the lab machine itself is "machine"
+	Load     []string              `json:"load"`               // how the load was produced and what its figures mean, as sentences
+	Commands []Command             `json:"commands,omitempty"` // the tools that produced it
+	Client   Client                `json:"client"`
 	Settle   Settle                `json:"settle"`
 }
+
+// Command is one process of a tool that produced load.
+type Command struct {
+	Process string   `json:"process"` // such as "producer 1"
+	Host    string   `json:"host"`
+	Argv    []string `json:"argv"`
+}
+
+func (c Command) String() string {
+	return c.Process + " on " + c.Host + ": " + strings.Join(c.Argv, " ")
+}
+
+// Client is the settings of the load's clients, by Kafka's names. What is in
+// neither map is as the driver has it.
+type Client struct {
+	Producer   map[string]string `json:"producer,omitempty"` // asked
+	Consumer   map[string]string `json:"consumer,omitempty"` // asked
+	NotApplied []NotApplied      `json:"not_applied,omitempty"`
+}
+
+// NotApplied is a setting that was asked and has no effect, or another one
+// than in Kafka's own client.
+type NotApplied struct {
+	Key    string `json:"key"` // of an experiment: producer.linger.ms
+	Asked  string `json:"asked"`
+	Reason string `json:"reason"` // a sentence without its subject: "has no effect in the native driver"
+}
+
+func (n NotApplied) String() string { return n.Key + "=" + n.Asked + " " + n.Reason }
 
 // Settle is what the wait after this repeat ended with.
 type Settle struct {
