@@ -30,9 +30,13 @@ func TestDiskRate(t *testing.T) {
 	on(t, run, b1, "mkdir", "/var/lib/data")
 	on(t, run, b1, "mount", d.Device, "/var/lib/data")
 	const file = "/var/lib/data/file"
-	between(t, "buffered with fsync", rate(t, run, b1, 96<<20, "of="+file, "if=/dev/zero", "conv=fsync"), 30<<20, 0.75, 1.15)
-	between(t, "direct write", rate(t, run, b1, 64<<20, "of="+file, "if=/dev/zero", "oflag=direct"), 30<<20, 0.75, 1.15)
-	between(t, "direct read", rate(t, run, b1, 64<<20, "if="+file, "of=/dev/null", "iflag=direct"), 60<<20, 0.75, 1.15)
+	low := 0.75
+	if busy(t) {
+		low = 0.5 // others keep the disk below its rate; nothing gets it above
+	}
+	between(t, "buffered with fsync", rate(t, run, b1, 96<<20, "of="+file, "if=/dev/zero", "conv=fsync"), 30<<20, low, 1.15)
+	between(t, "direct write", rate(t, run, b1, 64<<20, "of="+file, "if=/dev/zero", "oflag=direct"), 30<<20, low, 1.15)
+	between(t, "direct read", rate(t, run, b1, 64<<20, "if="+file, "of=/dev/null", "iflag=direct"), 60<<20, low, 1.15)
 	allocated(t, run)
 
 	begin := time.Now() // what is not yet written may not delay the end
