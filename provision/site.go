@@ -165,13 +165,15 @@ func (s *site) equip(ctx context.Context, c *remote.Conn, cluster string, nodes 
 		if err := writeFile(filepath.Join(tmp, n.name(), configFile), kafka.WriteProperties(n.asked)); err != nil {
 			return nil, err
 		}
-		known, err := s.layFormat(ctx, n, cluster, filepath.Join(tmp, n.name(), formatDir))
+		// Nothing is removed on the host: another version's files must not join these.
+		from := path.Join(n.name(), formatDir, s.dist.id, n.roles())
+		known, err := s.layFormat(ctx, n, cluster, filepath.Join(tmp, from))
 		if err != nil {
 			return nil, fmt.Errorf("formatting %s: %w", n.name(), err)
 		}
 		how[n.name()] = "tool:" + cluster
 		if known {
-			how[n.name()] = "copy:" + path.Join(s.l.nodes(), n.name(), formatDir)
+			how[n.name()] = "copy:" + path.Join(s.l.nodes(), from)
 		}
 	}
 	return how, c.Put(ctx, tmp, s.l.nodes())
