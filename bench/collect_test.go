@@ -173,6 +173,11 @@ func TestCollectKnownLoad(t *testing.T) {
 	if got := known(t, hosts, "b1", "memory.available"); got <= 0 || got > 2<<30 {
 		t.Errorf("memory.available of a host with 2 GiB is %v", got)
 	}
+	for _, host := range []string{"b1", "b2", machine} {
+		if cost := known(t, hosts, host, "collectors.cpu"); cost <= 0 || cost > 0.2 {
+			t.Errorf("collecting on %s took %v of a processor", host, cost)
+		}
+	}
 	processes := false
 	for _, one := range series {
 		processes = processes || one.Host == "b1" && one.Name == "process.dd.write"

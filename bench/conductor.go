@@ -184,10 +184,21 @@ func (c *conductor) begin(ctx context.Context) bool {
 			return false
 		}
 	}
+	return c.awaitStart(ctx)
+}
+
+// awaitStart waits until the load begins and says so, unless it is discarded.
+func (c *conductor) awaitStart(ctx context.Context) bool {
+	due, cancel := context.WithDeadline(ctx, c.start)
+	defer cancel()
+	c.until(due, func() bool { return false })
+	if c.invalid != "" || ctx.Err() != nil {
+		return false
+	}
 	if !c.l.prime {
 		c.s.report("%s", c.loading())
 	}
-	return ctx.Err() == nil
+	return true
 }
 
 // loading says what load begins: "loading for 12s at the ceiling".

@@ -119,4 +119,13 @@ func TestLimitOfARepeat(t *testing.T) {
 	if r.Status != result.Invalid || !strings.Contains(r.Reason, "limit of 3s") {
 		t.Errorf("%s: %q", r.Status, r.Reason)
 	}
+	for _, e := range p.events { // that it loads is said before it is seen
+		if e.Throughput > 0 {
+			t.Error("nobody said that it loads")
+		}
+		if e.Stage == "bench" && e.Message == "loading for 2m0s at 500 records/s" {
+			return
+		}
+	}
+	t.Errorf("nobody said that it loads: %v", p.events)
 }

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -384,5 +385,15 @@ func TestNativePrime(t *testing.T) {
 	p := newPlace(t, 1, 1)
 	if err := p.session.Prime(t.Context(), p.cluster, cell(func(*experiment.Cell) {})); err != nil {
 		t.Fatal(err)
+	}
+	var said []string
+	for _, e := range p.events {
+		if e.Message != "" {
+			said = append(said, e.Stage+": "+e.Message)
+		}
+	}
+	want := []string{"bench: priming: a short load that is not counted", "settle: after priming: until its topics are deleted"}
+	if !slices.Equal(said, want) {
+		t.Errorf("said %q, want %q", said, want)
 	}
 }
