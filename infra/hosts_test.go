@@ -110,6 +110,9 @@ func limits(t *testing.T, run *rundir.Run, h rundir.Host) {
 	if out, err := try(t, run, h, "sh", "-c", "head -c 700m /dev/zero | tail -c 690m >/dev/null"); err == nil {
 		t.Errorf("%s could use 700 MB of 512 MiB: %s", h.Name, out)
 	}
+	if _, err := os.Stat("oom"); err == nil {
+		t.Error("a host that ran out of memory left a file where krig runs")
+	}
 }
 
 // A host that is wanted again is kept as it stands, also by another process.

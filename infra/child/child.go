@@ -24,6 +24,7 @@ import (
 // in a process group of its own, so that neither ^C nor krig's death reaches it.
 type Command struct {
 	Argv   []string
+	Dir    string         // where it runs; "" is where this process does
 	Env    []string       // added to this process's own, as KEY=VALUE
 	Files  []*os.File     // what it inherits, from descriptor 3 on
 	Limit  time.Duration  // after which it is asked to end; required
@@ -42,6 +43,7 @@ func (c Command) Run(ctx context.Context) (string, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second
+	cmd.Dir = c.Dir
 	cmd.Env, cmd.ExtraFiles = append(os.Environ(), c.Env...), c.Files
 	out, err := Memory("out")
 	if err != nil {

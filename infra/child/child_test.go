@@ -37,9 +37,9 @@ func TestCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := newRun(t)
-	c := child.Command{Limit: time.Minute, Env: []string{"KRIG_WORD=given"}, Files: []*os.File{file}, Ledger: run.Ledger}
-	c.Argv = []string{"sh", "-c", `echo $KRIG_WORD; cat /proc/self/fd/3; ps -o pgid= -p $$ | grep -qw $$ && echo " alone"`}
-	if out, err := c.Run(t.Context()); err != nil || out != "given\ninherited alone\n" {
+	c := child.Command{Limit: time.Minute, Env: []string{"KRIG_WORD=given"}, Files: []*os.File{file}, Ledger: run.Ledger, Dir: "/"}
+	c.Argv = []string{"sh", "-c", `echo $KRIG_WORD; pwd; cat /proc/self/fd/3; ps -o pgid= -p $$ | grep -qw $$ && echo " alone"`}
+	if out, err := c.Run(t.Context()); err != nil || out != "given\n/\ninherited alone\n" {
 		t.Errorf("it said %q (%v)", out, err)
 	}
 	c.Argv = []string{"sh", "-c", "echo why >&2; exit 3"}

@@ -19,10 +19,12 @@ import (
 // done within a second on an idle machine.
 const commandLimit = 2 * time.Minute
 
-// podman runs podman with the run's own configuration, written down in its ledger.
+// podman runs podman with the run's own configuration, written down in its
+// ledger. It runs in the run's folder: what watches a host stays there as long
+// as the host stands, and writes there that the host ran out of memory.
 func (l *Lab) podman(ctx context.Context, args ...string) (string, error) {
 	return child.Command{
-		Argv: append([]string{"podman"}, args...), Env: environment(l.conf), Limit: commandLimit, Ledger: l.run.Ledger,
+		Argv: append([]string{"podman"}, args...), Dir: l.dir, Env: environment(l.conf), Limit: commandLimit, Ledger: l.run.Ledger,
 	}.Run(ctx)
 }
 
