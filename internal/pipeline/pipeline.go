@@ -122,8 +122,8 @@ func begin(ctx context.Context, file string, o Options, listen func(rundir.Event
 	if err == nil {
 		err = record(run, f, plan, o)
 	}
-	if err != nil {
-		return nil, errors.Join(err, run.Close())
+	if err != nil { // nothing of the world is touched yet: the directory would say nothing
+		return nil, errors.Join(err, run.Close(), os.RemoveAll(run.Dir))
 	}
 	return fl, nil
 }

@@ -72,7 +72,11 @@ func digest(path string) (string, error) {
 // experiment or the programs are not those that it began with.
 func reload(run *rundir.Run) (*experiment.File, *experiment.Plan, error) {
 	var then identity
-	if err := run.ReadJSON(&then, "identity.json"); err != nil {
+	err := run.ReadJSON(&then, "identity.json")
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil, &Refused{[]error{fmt.Errorf("run %s never began to measure: start a new one with krig run", run.ID)}}
+	}
+	if err != nil {
 		return nil, nil, err
 	}
 	f, err := experiment.Load(then.Source, then.Set...)
