@@ -5,7 +5,6 @@ package pipeline_test
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -120,8 +119,7 @@ func TestFaultKilledAtAnyInstant(t *testing.T) {
 // startAndKill runs an experiment in a process of its own and kills it with SIGKILL.
 func (l *lab) startAndKill(text string, after time.Duration) {
 	l.t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "KRIG_TEST_RUN="+l.write(text), "KRIG_TEST_RUNS="+l.runs)
+	cmd := l.child(text)
 	if err := cmd.Start(); err != nil {
 		l.t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package pipeline_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,7 +22,7 @@ import (
 // lab is one test's place to run experiments in: a scope of its own, run
 // directories of its own, and the programs built for it.
 type lab struct {
-	t    *testing.T
+	t    testing.TB
 	runs string
 }
 
@@ -29,7 +30,8 @@ type lab struct {
 // to have a krig that it can kill.
 func TestMain(m *testing.M) {
 	if file := os.Getenv("KRIG_TEST_RUN"); file != "" {
-		_, err := pipeline.Run(context.Background(), file, pipeline.Options{RunsDir: os.Getenv("KRIG_TEST_RUNS")}, nil)
+		say := func(e rundir.Event) { fmt.Println(e.Stage, e.Message) }
+		_, err := pipeline.Run(context.Background(), file, pipeline.Options{RunsDir: os.Getenv("KRIG_TEST_RUNS")}, say)
 		if err != nil {
 			os.Stderr.WriteString(err.Error() + "\n")
 			os.Exit(1)
@@ -50,11 +52,11 @@ func newLab(t *testing.T) *lab {
 }
 
 // agents builds krig-agent once for all tests of this process.
-var agents = func() func(*testing.T) string {
+var agents = func() func(testing.TB) string {
 	var once sync.Once
 	var dir string
 	var err error
-	return func(t *testing.T) string {
+	return func(t testing.TB) string {
 		once.Do(func() {
 			if dir, err = os.MkdirTemp("", "krig-agents-"); err != nil {
 				return
@@ -75,6 +77,14 @@ var agents = func() func(*testing.T) string {
 		return dir
 	}
 }()
+
+// child is a krig of its own process that runs an experiment.
+func (l *lab) child(text string) *exec.Cmd {
+	l.t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "KRIG_TEST_RUN="+l.write(text), "KRIG_TEST_RUNS="+l.runs)
+	return cmd
+}
 
 // write puts an experiment into a file.
 func (l *lab) write(text string) string {
