@@ -27,7 +27,6 @@ func labSession(t *testing.T, spec labtest.Spec) *Session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("KRIG_AGENT_DIR", dir)
 	run, hosts := labtest.Hosts(t, spec)
 	fleet := remote.NewFleet(run.Dir)
 	t.Cleanup(func() { fleet.Close() })

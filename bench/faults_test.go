@@ -38,6 +38,7 @@ func (p *place) during(act func()) {
 }
 
 func TestBrokerDiesInMidLoad(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t, 2, 1)
 	p.during(func() { p.doors.kill(1) })
 	began := time.Now()
@@ -51,6 +52,7 @@ func TestBrokerDiesInMidLoad(t *testing.T) {
 }
 
 func TestAgentDiesInMidLoad(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t, 1, 2)
 	p.during(func() { p.killAgent("w2") })
 	c := cell(longLoad)
@@ -94,6 +96,7 @@ func (p *place) killAgent(host string) {
 }
 
 func TestCancelledLoad(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t, 1, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	p.during(cancel)
@@ -111,6 +114,7 @@ func TestCancelledLoad(t *testing.T) {
 }
 
 func TestLimitOfARepeat(t *testing.T) {
+	t.Parallel()
 	p := newPlace(t, 1, 1)
 	r := p.measure(cell(func(c *experiment.Cell) {
 		longLoad(c)

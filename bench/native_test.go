@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -35,7 +34,7 @@ var agentDir = sync.OnceValues(func() (string, error) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return dir, fmt.Errorf("building krig-agent: %w: %s", err, out)
 	}
-	return dir, nil
+	return dir, os.Setenv("KRIG_AGENT_DIR", dir) // of the whole process: tests run side by side
 })
 
 func TestMain(m *testing.M) {
@@ -133,7 +132,6 @@ func placeWith(t testing.TB, workers int, brokers []rundir.Node) *place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("KRIG_AGENT_DIR", dir)
 	p := &place{t: t, agents: t.TempDir()}
 	p.run, err = rundir.Create(t.TempDir(), "bench", time.Now())
 	if err != nil {
@@ -152,7 +150,11 @@ func placeWith(t testing.TB, workers int, brokers []rundir.Node) *place {
 	rig := Rig{Name: "r", State: 1, Prepared: &rundir.Prepared{}, Limits: &rundir.Limits{}}
 	p.cluster = &rundir.Cluster{Version: "4.4.0", Brokers: brokers}
 	for _, b := range brokers {
-		rig.Hosts = append(rig.Hosts, rundir.Host{Name: b.Host, Roles: []rundir.Role{rundir.Broker}, Kernel: boot})
+		roles := []rundir.Role{rundir.Broker}
+		if workers == 0 { // they are on the brokers' hosts
+			roles = append(roles, rundir.Worker)
+		}
+		rig.Hosts = append(rig.Hosts, rundir.Host{Name: b.Host, Roles: roles, Kernel: boot})
 	}
 	for i := range workers {
 		rig.Hosts = append(rig.Hosts, rundir.Host{Name: "w" + strconv.Itoa(i+1), Roles: []rundir.Role{rundir.Worker}, Kernel: boot})
@@ -378,22 +380,5 @@ func TestRecordsTooSmallForATime(t *testing.T) {
 	}
 	if value(t, r, "consume.rate") <= 0 || len(r.Load) != 2 || r.Client.Producer["acks"] != "1" {
 		t.Errorf("consume.rate %v, notes %v", r.Measures["consume.rate"], r.Load)
-	}
-}
-
-func TestNativePrime(t *testing.T) {
-	p := newPlace(t, 1, 1)
-	if err := p.session.Prime(t.Context(), p.cluster, cell(func(*experiment.Cell) {})); err != nil {
-		t.Fatal(err)
-	}
-	var said []string
-	for _, e := range p.events {
-		if e.Message != "" {
-			said = append(said, e.Stage+": "+e.Message)
-		}
-	}
-	want := []string{"bench: priming: a short load that is not counted", "settle: after priming: until its topics are deleted"}
-	if !slices.Equal(said, want) {
-		t.Errorf("said %q, want %q", said, want)
 	}
 }
