@@ -41,9 +41,6 @@ func (l layout) data() string { return path.Join(l.state(), "data") }
 // agent is the path of krig-agent.
 func (l layout) agent() string { return path.Join(l.dir(), "krig-agent") }
 
-// kafka is a link to the distribution in use.
-func (l layout) kafka() string { return path.Join(l.dir(), "kafka") }
-
 // dist is the directory with the jars of one distribution.
 func (l layout) dist(id string) string { return path.Join(l.dir(), "dist", id) }
 

@@ -49,6 +49,9 @@ func Mend(ctx context.Context, run *rundir.Run, f *remote.Fleet, hosts []rundir.
 // nodesOf turns a cluster's value back into nodes on the present hosts.
 func (s *site) nodesOf(cl *rundir.Cluster, p *rundir.Prepared) ([]*node, error) {
 	find := func(v rundir.Node, broker bool) (*node, error) {
+		if len(v.LogDirs) != 1 {
+			return nil, fmt.Errorf("node %d on %s has %d log directories, not one", v.ID, v.Host, len(v.LogDirs))
+		}
 		n := &node{id: v.ID, broker: broker, controller: !broker || cl.Mode == "combined", dir: v.LogDirs[0], logFile: v.LogFile, asked: v.Asked}
 		for _, h := range s.hosts {
 			if h.Name == v.Host {

@@ -143,7 +143,7 @@ func (w *work) host(ctx context.Context, c *remote.Conn, h rundir.Host, s *surve
 		if err := makeHome(ctx, w.run, c, h); err != nil {
 			return nil, err
 		}
-		out = rundir.PreparedHost{Name: h.Name, Facts: s.facts, Dir: l.dir(), Agent: l.agent(), Kafka: l.kafka()}
+		out = rundir.PreparedHost{Name: h.Name, Facts: s.facts, Dir: l.dir(), Agent: l.agent()}
 	}
 	var installed []string
 	g, gctx := errgroup.WithContext(ctx)
@@ -154,7 +154,7 @@ func (w *work) host(ctx context.Context, c *remote.Conn, h rundir.Host, s *surve
 			return err
 		})
 	}
-	g.Go(func() error { return putKafka(gctx, c, l, w.dist) })
+	g.Go(func() error { return c.Put(gctx, w.dist.libs, l.dist(w.dist.id)) })
 	g.Go(func() (err error) {
 		installed, err = install(gctx, w.run, c, h.Name, missing(s, w.cell))
 		return err
@@ -162,7 +162,7 @@ func (w *work) host(ctx context.Context, c *remote.Conn, h rundir.Host, s *surve
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	out.Distribution = w.dist.id
+	out.Kafka, out.Distribution = l.dist(w.dist.id), w.dist.id
 	out.Install = append(slices.Clone(out.Install), installed...)
 	if err := w.java(ctx, c, s, len(installed) > 0, &out); err != nil {
 		return nil, err
@@ -201,14 +201,6 @@ func (w *work) java(ctx context.Context, c *remote.Conn, s *survey, again bool, 
 	out.Facts.JVMStart = j.start.Seconds()
 	out.Facts.Sysstat = s.facts.Sysstat
 	return nil
-}
-
-// putKafka brings a distribution to a host and makes it the one in use.
-func putKafka(ctx context.Context, c *remote.Conn, l layout, d *distribution) error {
-	if err := c.Put(ctx, d.libs, l.dist(d.id)); err != nil {
-		return err
-	}
-	return c.Exec(ctx, remote.Cmd{Argv: []string{"ln", "-sfn", l.dist(d.id), l.kafka()}})
 }
 
 // findAgents finds krig-agent for every architecture among the hosts: beside

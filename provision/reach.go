@@ -55,7 +55,7 @@ func closedWays(ctx context.Context, f *remote.Fleet, hosts []rundir.Host, isNew
 	var mu sync.Mutex
 	var out []HostProblem
 	workers, brokers := ofRole(hosts, rundir.Worker), ofRole(hosts, rundir.Broker)
-	_ = f.Each(ctx, namesOf(workers), func(ctx context.Context, worker string, c *remote.Conn) error {
+	err := f.Each(ctx, namesOf(workers), func(ctx context.Context, worker string, c *remote.Conn) error {
 		var g errgroup.Group
 		g.SetLimit(dialsAtOnce)
 		for _, b := range brokers {
@@ -74,7 +74,10 @@ func closedWays(ctx context.Context, f *remote.Fleet, hosts []rundir.Host, isNew
 			})
 		}
 		return g.Wait()
-	}) // a host that cannot be reached at all is told by the survey
+	})
+	if err != nil && ctx.Err() != nil { // a host that cannot be reached at all is told by the survey
+		out = append(out, HostProblem{"workers", fmt.Sprintf("their ways to brokers could not all be tried within %s", waysLimit), "look at the firewalls between them"})
+	}
 	return out
 }
 

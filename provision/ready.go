@@ -159,8 +159,13 @@ func (s *site) leads(ctx context.Context, cl *rundir.Cluster) error {
 	if err := poll(ctx, func(ctx context.Context) error { return createReady(ctx, client, cl) }); err != nil {
 		return fmt.Errorf("making a topic led by each broker: %w", err)
 	}
-	err = poll(ctx, func(ctx context.Context) error { return answers(ctx, adm, len(cl.Brokers)) })
-	if err != nil {
+	g, gctx := errgroup.WithContext(ctx)
+	for i, b := range cl.Brokers {
+		g.Go(func() error {
+			return poll(gctx, func(ctx context.Context) error { return answers(ctx, client, b.ID, int32(i)) })
+		})
+	}
+	if err := g.Wait(); err != nil {
 		return fmt.Errorf("waiting for every broker to lead: %w", err)
 	}
 	return deleteReady(ctx, adm)
@@ -187,17 +192,25 @@ func createReady(ctx context.Context, client *kgo.Client, cl *rundir.Cluster) er
 	return nil
 }
 
-// answers tells whether every partition's leader answers for it.
-func answers(ctx context.Context, adm *kadm.Client, want int) error {
-	ends, err := adm.ListEndOffsets(ctx, readyTopic)
+// answers tells whether a broker answers as the leader of its partition. The
+// broker itself is asked: what the client knows of leaders is a moment old.
+func answers(ctx context.Context, client *kgo.Client, broker, partition int32) error {
+	p := kmsg.NewListOffsetsRequestTopicPartition()
+	p.Partition, p.Timestamp = partition, -1 // its end
+	t := kmsg.NewListOffsetsRequestTopic()
+	t.Topic, t.Partitions = readyTopic, []kmsg.ListOffsetsRequestTopicPartition{p}
+	req := kmsg.NewPtrListOffsetsRequest()
+	req.ReplicaID, req.Topics = -1, []kmsg.ListOffsetsRequestTopic{t}
+	raw, err := client.Broker(int(broker)).Request(ctx, req)
 	if err != nil {
 		return err
 	}
-	if err := ends.Error(); err != nil {
-		return err
-	}
-	if got := len(ends[readyTopic]); got != want {
-		return fmt.Errorf("%d of %d partitions answer", got, want)
+	for _, t := range raw.(*kmsg.ListOffsetsResponse).Topics {
+		for _, p := range t.Partitions {
+			if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
+				return fmt.Errorf("broker %d: %w", broker, err)
+			}
+		}
 	}
 	return nil
 }
