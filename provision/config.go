@@ -168,6 +168,9 @@ func brokerDefaults(c *experiment.Cell, replicas int) map[string]string {
 		"transaction.state.log.min.isr":            strconv.Itoa(min(2, replicas)),
 		"group.initial.rebalance.delay.ms":         "0",
 		"log.segment.delete.delay.ms":              "1000",
+		// Kafka first deletes half a minute after it started, which every first
+		// load would wait for. Versions without this setting ignore it.
+		"log.initial.task.delay.ms": "500",
 	}
 	if v, _ := experiment.ParseVersion(c.Kafka.Version); v.AtLeast(4, 0) {
 		p["share.coordinator.state.topic.replication.factor"] = rf

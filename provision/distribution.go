@@ -49,6 +49,29 @@ func Distribution(ctx context.Context, run *rundir.Run, k experiment.Kafka) (str
 	return d.libs, nil
 }
 
+// Foresee resolves the Kafka of every cell on this machine and refuses broker
+// settings that it does not know: what can be told before any host is made.
+// Where this machine has no Java that runs a version, its settings wait for a host's.
+func Foresee(ctx context.Context, run *rundir.Run, cells []*experiment.Cell) error {
+	var problems []error
+	seen := map[string]bool{}
+	for _, c := range cells {
+		key := fmt.Sprint(c.Kafka.Version, c.Kafka.Source, c.Kafka.Broker)
+		if seen[key] {
+			continue
+		}
+		seen[key] = true
+		d, err := resolve(ctx, run, c.Kafka)
+		if err == nil {
+			err = d.checkKnown(ctx, c.Kafka.Broker, nil, "", "")
+		}
+		if err != nil && !errors.Is(err, errNoJava) {
+			problems = append(problems, err)
+		}
+	}
+	return errors.Join(problems...)
+}
+
 // resolve finds or fetches the distribution that an experiment asks for.
 func resolve(ctx context.Context, run *rundir.Run, k experiment.Kafka) (*distribution, error) {
 	cache, err := cacheDir()

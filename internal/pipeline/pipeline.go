@@ -14,6 +14,7 @@ import (
 	"krig/internal/experiment"
 	"krig/internal/result"
 	"krig/internal/rundir"
+	"krig/provision"
 	"krig/reports"
 )
 
@@ -121,6 +122,13 @@ func begin(ctx context.Context, file string, o Options, listen func(rundir.Event
 	fl, err := newFlow(run, plan, f.Experiment, o, listen)
 	if err == nil {
 		err = record(run, f, plan, o)
+	}
+	if err == nil {
+		if e := provision.Foresee(ctx, run, plan.Cells); e != nil && ctx.Err() == nil {
+			err = &Refused{[]error{e}}
+		} else {
+			err = e
+		}
 	}
 	if err != nil { // nothing of the world is touched yet: the directory would say nothing
 		return nil, errors.Join(err, run.Close(), os.RemoveAll(run.Dir))

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"krig/infra/lab/labtest"
 	"krig/internal/pipeline"
 	"krig/internal/result"
 	"krig/internal/rundir"
@@ -153,4 +154,25 @@ func clusterOf(t *testing.T, run *rundir.Run, r result.Repeat) rundir.Cluster {
 		t.Fatal(err)
 	}
 	return cl
+}
+
+// What Kafka itself refuses is told before any host is made, and leaves no
+// run directory.
+func TestRunRefusesWhatKafkaDoesNotKnow(t *testing.T) {
+	labtest.Need(t)
+	l := &lab{t: t, runs: t.TempDir()}
+	_, err := l.run(`
+version: 1
+name: refused
+rigs: {lab: {provider: lab, brokers: {count: 1}, workers: {count: 1}}}
+kafka: {broker: {num.io.thread: 3}}
+bench: {duration: 1s}
+`, nil)
+	var refused *pipeline.Refused
+	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "no such setting, the nearest is num.io.threads") {
+		t.Errorf("a setting that Kafka does not know: %v", err)
+	}
+	if left, err := os.ReadDir(l.runs); err != nil || len(left) > 0 {
+		t.Errorf("a refused run left %v (%v)", left, err)
+	}
 }
