@@ -131,7 +131,7 @@ func TestPerftest(t *testing.T) {
 		}
 	})
 	t.Run("priming", func(t *testing.T) {
-		if err := p.session.Prime(t.Context(), p.cluster, perf(func(c *experiment.Cell) { c.ID = "c5" })); err != nil {
+		if err := p.session.Prime(t.Context(), p.cluster, perf(func(c *experiment.Cell) { c.ID, c.Bench.Producers = "c5", count(1) })); err != nil {
 			t.Error(err)
 		}
 	})
