@@ -73,7 +73,7 @@ func TestFaultInMidLoad(t *testing.T) {
 func TestFaultDiskFills(t *testing.T) {
 	l := newLab(t)
 	out, err := l.run(oneBroker, func(short string) {
-		filled := sh(t, "podman exec krig-"+short+"-b1 sh -c 'cd $(findmnt -rno TARGET | grep ^/var/lib/krig/ | head -1) && fallocate -l $(df --output=avail -BM . | tail -1 | tr -dc 0-9 | awk "{print int(\\$1*0.97)}")M filler; df .'")
+		filled := sh(t, "podman exec krig-"+short+"-b1 sh -c 'cd $(findmnt -rno TARGET | grep ^/var/lib/krig/ | head -1) && n=$(df --output=avail -BM . | tail -1 | tr -dc 0-9) && fallocate -l $((n*97/100))M filler; df .'")
 		if !strings.Contains(filled, "9") || strings.Contains(filled, "failed") {
 			t.Errorf("the disk was not filled: %s", filled)
 		}
