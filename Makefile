@@ -17,7 +17,7 @@ BUILD_ID := -X krig/internal/agent.build=$(VERSION)
 GO_TEST  := go test -timeout 20m
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test build demo test test-faults test-examples bench lint clean packages packages-test lint-tool krig agent-amd64 agent-arm64
+.PHONY: help setup setup-test build demo test test-faults test-examples test-clouds test-machines bench lint clean packages packages-test lint-tool krig agent-amd64 agent-arm64
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,12 @@ test-faults: setup-test ## kill krig, its hosts and its parts at every stage
 
 test-examples: setup-test ## run every example for real and look at its results
 	@.ci/tier examples
+
+test-clouds: setup-test ## rigs in stand-in clouds (fails: no test of this tier exists yet)
+	@.ci/tier clouds
+
+test-machines: setup-test ## hosts with a kernel of their own (fails: no test of this tier exists yet)
+	@.ci/tier machines
 
 bench: setup ## print the figures that README.md states
 	go test -run '^$$' -bench . -benchtime 1x -timeout 60m ./...
