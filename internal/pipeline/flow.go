@@ -125,10 +125,14 @@ func (fl *flow) failed(ctx context.Context, cell *experiment.Cell, repeat int, c
 	}
 	fl.measured = true
 	fl.say("cluster", "%s, repeat %d failed: %v", cell.ID, repeat, cause)
-	return errors.Join(
-		fl.run.WriteJSON(res, "cells", cell.ID, fmt.Sprint(repeat), "result.json"),
-		fl.clear(ctx),
-	)
+	if err := fl.run.WriteJSON(res, "cells", cell.ID, fmt.Sprint(repeat), "result.json"); err != nil {
+		return err
+	}
+	if err := fl.clear(ctx); err != nil {
+		fl.say("cluster", "the rig is made anew for the next repeat: %v", err)
+		return fl.remove(ctx)
+	}
+	return nil
 }
 
 // mend makes hosts, agents and cluster whole after a repeat that went wrong.
