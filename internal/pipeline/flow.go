@@ -136,7 +136,21 @@ func (fl *flow) failed(ctx context.Context, cell *experiment.Cell, repeat int, c
 }
 
 // mend makes hosts, agents and cluster whole after a repeat that went wrong.
+// Where no cluster can be had on the rig, both are made anew.
 func (fl *flow) mend(ctx context.Context, cell *experiment.Cell) error {
+	err := fl.mendCluster(ctx, cell)
+	var lost *clusterError
+	if !errors.As(err, &lost) || ctx.Err() != nil {
+		return err
+	}
+	fl.say("cluster", "the rig is made anew: %v", lost)
+	if err := fl.remove(ctx); err != nil {
+		return err
+	}
+	return fl.to(ctx, cell)
+}
+
+func (fl *flow) mendCluster(ctx context.Context, cell *experiment.Cell) error {
 	if err := fl.hosts(ctx, cell); err != nil {
 		return err
 	}
