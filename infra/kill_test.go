@@ -103,11 +103,15 @@ func killAfter(t *testing.T, cmd *exec.Cmd, d time.Duration) {
 
 // However early or late krig is killed, down by the run directory and gc
 // without it leave nothing.
-func TestKilled(t *testing.T) {
+func TestKilled(t *testing.T) { killed(t, 6) }
+
+// killed kills krig at random instants of making a rig, and sees that nothing is left.
+func killed(t *testing.T, rounds int) {
+	t.Helper()
 	labtest.Need(t)
 	labtest.Scope(t)
 	whole := 8 * time.Second
-	for i := range killRounds {
+	for i := range rounds {
 		by := []string{"down", "gc"}[i%2]
 		delay := time.Duration(rand.Int64N(int64(whole)))
 		t.Run(fmt.Sprintf("%s after %v", by, delay.Round(time.Millisecond)), func(t *testing.T) {

@@ -123,12 +123,14 @@ func (c *collectors) run(ctx context.Context) error {
 	begun.Wait()
 	files := hoststat.Files{Devices: c.devices}
 	err = c.emit(hoststat.Ready, struct{}{})
+	cost := func() *float64 { return nil }
 	if err == nil {
-		files.Cost, err = c.sampleAtCost(bounded, own)
+		cost, err = c.sampleAtCost(bounded, own)
 	}
 	files.Expect = int(time.Since(started) / (time.Duration(c.ask.Interval) * time.Second))
 	cancel()
 	wg.Wait()
+	files.Cost = cost()
 	if err != nil || errors.Is(context.Cause(ctx), agent.ErrLease) {
 		return err // nobody is there to read what was collected
 	}
@@ -141,23 +143,24 @@ func (c *collectors) hole(format string, args ...any) {
 	_ = c.emit(hoststat.Hole, fmt.Sprintf(format, args...))
 }
 
-// sampleAtCost takes our own samples until ctx ends, and returns the
-// processor time a second that all collecting took meanwhile; nil when not known.
-func (c *collectors) sampleAtCost(ctx context.Context, own *sampler) (*float64, error) {
+// sampleAtCost takes our own samples until ctx ends. What it returns tells,
+// once the tools have ended, the processor time a second that all collecting
+// took; nil when not known. (While a tool ends, its time is in neither place.)
+func (c *collectors) sampleAtCost(ctx context.Context, own *sampler) (func() *float64, error) {
 	runtime.LockOSThread() // its processor time is that of the samples
 	defer runtime.UnlockOSThread()
 	began := time.Now()
 	before, unknown := c.cost.sofar()
-	if err := c.sample(ctx, own); err != nil {
-		return nil, err
-	}
-	after, err := c.cost.sofar()
+	err := c.sample(ctx, own)
+	samples, later := threadTime()
 	length := time.Since(began).Seconds()
-	if errors.Join(unknown, err) != nil || length < 1 {
-		return nil, nil
-	}
-	share := (after - before).Seconds() / length
-	return &share, nil
+	return func() *float64 {
+		if errors.Join(unknown, later) != nil || length < 1 {
+			return nil
+		}
+		share := (c.cost.all() + samples - before).Seconds() / length
+		return &share
+	}, err
 }
 
 // sample takes our own samples until ctx ends.

@@ -32,16 +32,33 @@ func (c *cost) ended(group int, s *os.ProcessState) {
 	c.spent += s.UserTime() + s.SystemTime()
 }
 
-// sofar is the time used until now. The calling thread must be that of the samples.
+// sofar is the time used until now by the tools, none of which may be ending,
+// and by the calling thread, which must be that of the samples.
 func (c *cost) sofar() (time.Duration, error) {
-	var own unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_THREAD, &own); err != nil {
+	own, err := threadTime()
+	if err != nil {
 		return 0, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	groups, err := groupTime(c.running)
-	return c.spent + groups + time.Duration(own.Utime.Nano()+own.Stime.Nano()), err
+	return c.spent + groups + own, err
+}
+
+// all is the time that the tools used, all of which have ended.
+func (c *cost) all() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.spent
+}
+
+// threadTime is the processor time of the calling thread.
+func threadTime() (time.Duration, error) {
+	var own unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_THREAD, &own); err != nil {
+		return 0, err
+	}
+	return time.Duration(own.Utime.Nano() + own.Stime.Nano()), nil
 }
 
 // groupTime is the processor time of all processes of some groups. The tools
