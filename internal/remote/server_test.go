@@ -141,12 +141,14 @@ func (s *testServer) channel(c ssh.NewChannel) {
 		c.Reject(ssh.ConnectionFailed, "open failed")
 		return
 	}
-	defer s.with(func() { s.sessions-- })
+	ended := func() { s.with(func() { s.sessions-- }) }
 	ch, reqs, err := c.Accept()
 	if err != nil {
+		ended()
 		return
 	}
 	defer ch.Close()
+	defer ended() // before the caller hears of it, who may then open the next
 	for r := range reqs {
 		if r.Type != "exec" {
 			r.Reply(false, nil)
