@@ -29,11 +29,10 @@ var aliveScript string
 //go:embed watch.sh
 var watchScript string
 
-// launch starts nodes side by side and returns their process ids by name.
+// launch starts nodes side by side and adds their process ids to pids, by name.
 // format says how those are formatted that must be, by name.
-func (s *site) launch(ctx context.Context, nodes []*node, format map[string]string) (map[string]int, error) {
+func (s *site) launch(ctx context.Context, nodes []*node, format map[string]string, pids map[string]int) error {
 	var mu sync.Mutex
-	pids := map[string]int{}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, n := range nodes {
 		g.Go(func() error {
@@ -47,8 +46,7 @@ func (s *site) launch(ctx context.Context, nodes []*node, format map[string]stri
 			return nil
 		})
 	}
-	err := g.Wait()
-	return pids, err
+	return g.Wait()
 }
 
 func (s *site) launchOne(ctx context.Context, n *node, format string) (int, error) {

@@ -186,23 +186,61 @@ func (s *site) bringUp(ctx context.Context, cl *rundir.Cluster, nodes []*node, f
 	ctx, cancel := context.WithTimeoutCause(ctx, s.limit, fmt.Errorf("Kafka was not ready after %s", s.limit))
 	defer cancel()
 	begun := time.Now()
-	pids, err := s.launch(ctx, nodes, format)
+	pids, err := s.headStart(ctx, nodes, format)
 	if err != nil {
 		return nil, err
 	}
+	rest := slices.DeleteFunc(slices.Clone(nodes), func(n *node) bool { return pids[n.name()] != 0 })
+	if err := s.launch(ctx, rest, format, pids); err != nil {
+		return nil, err
+	}
 	s.say("", "%d processes run: waiting for brokers to register", len(pids))
+	err = s.whileAlive(ctx, nodes, pids, func(ctx context.Context) error { return s.ready(ctx, cl) })
+	if err != nil {
+		return nil, err
+	}
+	s.say("", "Kafka %s is ready: %d brokers after %.1f s", s.dist.version, len(cl.Brokers), time.Since(begun).Seconds())
+	return pids, nil
+}
+
+// headStart starts the controllers alone, and waits until they listen, where
+// hosts share this machine's processors: a broker without a controller keeps a
+// processor busy asking for it (seen with 4.4), and several of them hold
+// up the very controller that they wait for.
+func (s *site) headStart(ctx context.Context, nodes []*node, format map[string]string) (map[string]int, error) {
+	pids := map[string]int{}
+	first := slices.DeleteFunc(slices.Clone(nodes), func(n *node) bool { return n.broker || !n.host.SharesKernel() })
+	if err := s.launch(ctx, first, format, pids); err != nil {
+		return nil, err
+	}
+	return pids, s.whileAlive(ctx, first, pids, func(ctx context.Context) error { return s.listening(ctx, first) })
+}
+
+// listening waits until every controller takes connections.
+func (s *site) listening(ctx context.Context, controllers []*node) error {
+	for _, n := range controllers {
+		c, err := s.f.Conn(ctx, n.host.Name)
+		if err == nil {
+			err = poll(ctx, func(ctx context.Context) error { return dial(ctx, c, n.address(controllerPort)) })
+		}
+		if err != nil {
+			return fmt.Errorf("%s on %s does not listen: %w", n.name(), n.host.Name, err)
+		}
+	}
+	return nil
+}
+
+// whileAlive calls wait, whose context ends as soon as a node's process has
+// ended, which is then the error.
+func (s *site) whileAlive(ctx context.Context, nodes []*node, pids map[string]int, wait func(context.Context) error) error {
 	g, gctx := errgroup.WithContext(ctx)
 	waiting, done := context.WithCancel(gctx)
 	g.Go(func() error { return s.watch(waiting, nodes, pids) })
 	g.Go(func() error {
 		defer done()
-		return s.ready(waiting, cl)
+		return wait(waiting)
 	})
-	if err := g.Wait(); err != nil {
-		return nil, err
-	}
-	s.say("", "Kafka %s is ready: %d brokers after %.1f s", s.dist.version, len(cl.Brokers), time.Since(begun).Seconds())
-	return pids, nil
+	return g.Wait()
 }
 
 // undoLimit bounds the removal of a cluster that could not be started.

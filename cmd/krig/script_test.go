@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -44,6 +45,64 @@ func TestCommandsInTheLab(t *testing.T) {
 		env.Defer(func() { nothingStands(t, mine) })
 		return nil
 	}))
+}
+
+// Who is not root is told so before anything is touched.
+func TestWithoutRoot(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can run a program as somebody else")
+	}
+	dir := open(t, t.TempDir())
+	for name, from := range map[string]string{"krig": mustFind(t, "krig"), "smoke.yaml": "../../examples/smoke.yaml"} {
+		data, err := os.ReadFile(from)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), data, 0o755)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tc := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"run smoke.yaml", 2, "krig does not run as root, which the lab's containers, links and disks need; run it with sudo"},
+		{"up smoke.yaml", 2, "krig does not run as root"},
+		{"doctor", 1, "krig does not run as root"},
+		{"gc", 1, "run it with sudo"},
+		{"down --all --yes", 1, "run it with sudo"},
+		{"plan smoke.yaml", 0, "estimated time: "},
+	} {
+		cmd := exec.Command("./krig", strings.Fields(tc.args)...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "HOME="+dir, "KRIG_SCOPE="+scope())
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		out, _ := cmd.CombinedOutput() // the code below tells
+		if got := cmd.ProcessState.ExitCode(); got != tc.code || !strings.Contains(string(out), tc.want) {
+			t.Errorf("krig %s: exit code %d, not %d, with\n%s\nwhich must hold %q", tc.args, got, tc.code, out, tc.want)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "runs")); err == nil {
+		t.Error("a run directory was made")
+	}
+}
+
+// open lets everybody write below a test's directory.
+func open(t *testing.T, dir string) string {
+	for d, mode := dir, os.FileMode(0o777); d != os.TempDir() && d != "/"; d, mode = filepath.Dir(d), 0o755 {
+		if err := os.Chmod(d, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func mustFind(t *testing.T, program string) string {
+	path, err := exec.LookPath(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // Every example passes the check and has a plan.
@@ -114,6 +173,7 @@ func params(dir string, setup func(*testscript.Env) error) testscript.Params {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":     exits,
 			"interrupt": interrupt,
+			"logged":    logged,
 			"chmod":     chmod,
 		},
 	}
@@ -166,6 +226,16 @@ func interrupt(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if !found {
 		ts.Fatalf("the log never held %q", args[1])
+	}
+}
+
+// logged waits until the log of a run holds a text: logged TEXT
+func logged(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: logged TEXT")
+	}
+	if !awaitLog(ts.MkAbs("runs/*/krig.log"), nil, args[0]) {
+		ts.Fatalf("no log ever held %q", args[0])
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -18,13 +20,17 @@ import (
 const Provider = "lab"
 
 // Find looks on this machine itself for what the label selects. It reads no
-// run directory. The order is the one in which things must be removed.
+// run directory. The order is the one in which things must be removed. Who is
+// not root cannot see what there is, and gets an error that is fs.ErrPermission.
 func Find(ctx context.Context, by rundir.Label) ([]rundir.Leftover, error) {
 	var s search
 	err := errors.Join(s.folders(), s.loops(), s.lxcfs())
 	s.processes()
 	if _, lerr := exec.LookPath("podman"); lerr == nil {
 		err = errors.Join(err, s.podman(ctx))
+		if os.Geteuid() != 0 {
+			err = fs.ErrPermission // podman shows everybody only their own
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("looking for what the lab left: %w", err)
