@@ -4,11 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -238,7 +235,7 @@ func seal(home string) error {
 	}
 	var out bytes.Buffer
 	for _, n := range names {
-		sum, err := fileSum(filepath.Join(home, "libs", n))
+		sum, err := rundir.FileSum(filepath.Join(home, "libs", n))
 		if err != nil {
 			return err
 		}
@@ -272,7 +269,7 @@ func verify(home string) error {
 		return fmt.Errorf("%s holds %d jars, its manifest %d", home, len(names), len(want))
 	}
 	for _, n := range names {
-		sum, err := fileSum(filepath.Join(home, "libs", n))
+		sum, err := rundir.FileSum(filepath.Join(home, "libs", n))
 		if err != nil {
 			return err
 		}
@@ -297,20 +294,6 @@ func jarNames(dir string) ([]string, error) {
 	}
 	slices.Sort(names)
 	return names, nil
-}
-
-// fileSum is a file's SHA-256 in hexadecimal.
-func fileSum(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", fmt.Errorf("reading %s: %w", path, err)
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // pause waits for d, or for the end of ctx.

@@ -194,12 +194,12 @@ func (s *site) bringUp(ctx context.Context, cl *rundir.Cluster, nodes []*node, f
 	if err := s.launch(ctx, rest, format, pids); err != nil {
 		return nil, err
 	}
-	s.say("", "%d processes run: waiting for brokers to register", len(pids))
+	s.say("", "waiting for brokers to register; processes started: %d", len(pids))
 	err = s.whileAlive(ctx, nodes, pids, func(ctx context.Context) error { return s.ready(ctx, cl) })
 	if err != nil {
 		return nil, err
 	}
-	s.say("", "Kafka %s is ready: %d brokers after %.1f s", s.dist.version, len(cl.Brokers), time.Since(begun).Seconds())
+	s.say("", "Kafka %s is ready after %.1f s; brokers: %d", s.dist.version, time.Since(begun).Seconds(), len(cl.Brokers))
 	return pids, nil
 }
 

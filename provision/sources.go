@@ -19,6 +19,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"krig/internal/rundir"
 )
 
 // fetchMaven has Maven copy Kafka, its tools and all they need into libs.
@@ -253,7 +255,7 @@ func directorySum(dir string) (string, error) {
 	}
 	h := sha256.New()
 	for _, n := range names {
-		sum, err := fileSum(filepath.Join(jars, n))
+		sum, err := rundir.FileSum(filepath.Join(jars, n))
 		if err != nil {
 			return "", err
 		}

@@ -31,7 +31,7 @@ func Start(ctx context.Context, run *rundir.Run, f *remote.Fleet, hosts []rundir
 	nodes := append(controllers, brokers...)
 	configure(s.l, c, cl.ID, voters(brokers, controllers), len(brokers), nodes)
 	fill(cl, brokers, controllers, nil)
-	s.say("", "starting Kafka %s: %d brokers, %d controllers of their own", s.dist.version, len(brokers), len(controllers))
+	s.say("", "starting Kafka %s: brokers %d, controllers of their own %d", s.dist.version, len(brokers), len(controllers))
 	format, err := s.settle(ctx, cl.ID, nodes)
 	if err != nil {
 		return nil, err

@@ -1,11 +1,8 @@
 package pipeline
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,12 +30,12 @@ func identify(f *experiment.File, o Options) (identity, error) {
 	}
 	id := identity{Source: source, Files: map[string]string{}, Programs: map[string]string{}, Set: o.Set, Krig: o.Version}
 	for _, path := range append([]string{source}, f.Inputs()...) {
-		if id.Files[path], err = digest(path); err != nil {
+		if id.Files[path], err = rundir.FileSum(path); err != nil {
 			return id, err
 		}
 	}
 	for _, path := range programs() {
-		if id.Programs[filepath.Base(path)], err = digest(path); err != nil {
+		if id.Programs[filepath.Base(path)], err = rundir.FileSum(path); err != nil {
 			return id, err
 		}
 	}
@@ -53,19 +50,6 @@ func programs() []string {
 	}
 	agents, _ := filepath.Glob(filepath.Join(filepath.Dir(self), "krig-agent-*")) // a constant, well-formed pattern
 	return append([]string{self}, agents...)
-}
-
-func digest(path string) (string, error) {
-	in, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer in.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, in); err != nil {
-		return "", fmt.Errorf("reading %s: %w", path, err)
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
 // reload reads a run's own experiment and plan back and refuses when the
