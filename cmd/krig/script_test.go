@@ -72,6 +72,7 @@ func TestWithoutRoot(t *testing.T) {
 		{"doctor", 1, "krig does not run as root"},
 		{"gc", 1, "run it with sudo"},
 		{"down --all --yes", 1, "run it with sudo"},
+		{"down k3f9ab", 1, "run it with sudo"},
 		{"plan smoke.yaml", 0, "estimated time: "},
 	} {
 		cmd := exec.Command("./krig", strings.Fields(tc.args)...)

@@ -72,13 +72,16 @@ func (a *app) down(ctx context.Context, name string) error {
 	}
 	label := infra.Label{Run: name[strings.LastIndexByte(name, '-')+1:], Scope: scope()}
 	found, err := infra.Find(ctx, label)
-	if err != nil || len(found) == 0 {
+	switch {
+	case len(found) == 0 && err != nil: // something of it may stand all the same: no error of usage
+		return asRoot(fmt.Errorf("%s; and what stands of it cannot be looked for: %w", missing.Error(), err))
+	case len(found) == 0:
 		return missing
 	}
 	if slices.ContainsFunc(found, func(l infra.Leftover) bool { return l.Alive }) {
 		return fmt.Errorf("run %s is running: its krig lives; ^C there takes it down", name)
 	}
-	return a.remove(ctx, label, found)
+	return asRoot(a.remove(ctx, label, found)) // which looks again, and says so when it cannot
 }
 
 // downAll takes down every run, then all that is left by its labels.
