@@ -25,7 +25,8 @@ func (a *app) doctorCmd() *cobra.Command {
 		GroupID: groupMachine,
 		Short:   "Say what this machine lacks, and the command that installs it",
 		Long: `Say what this machine lacks for the lab, or for what FILE asks, each with the
-command that installs it. Exit code 1 when something is missing.`,
+command that installs it. Exit code 1 when something is missing; what a run
+merely does less well without is a warning.`,
 		Args: args(takes(0, 1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var cells []*experiment.Cell
@@ -49,48 +50,62 @@ command that installs it. Exit code 1 when something is missing.`,
 
 // finding is one thing that the doctor looked at.
 type finding struct {
-	What   string `json:"what"`
-	OK     bool   `json:"ok"`
-	Remedy string `json:"remedy,omitempty"` // the command that gives it; "" when it is there
+	What    string `json:"what"`
+	OK      bool   `json:"ok"`
+	Warning bool   `json:"warning,omitempty"` // a run works without it, but less well
+	Remedy  string `json:"remedy,omitempty"`  // the command that gives it
+}
+
+// word is how a finding is shown.
+func (f finding) word() string {
+	switch {
+	case f.OK:
+		return "ok"
+	case f.Warning:
+		return "warning"
+	}
+	return "missing"
 }
 
 func (a *app) doctor(ctx context.Context, cells []*experiment.Cell, asJSON bool) error {
-	found := append(lacks(infra.Check(ctx, cells)), programs(cells)...)
-	missing := slices.DeleteFunc(slices.Clone(found), func(f finding) bool { return f.Remedy == "" })
+	return a.tell(append(lacks(infra.Check(ctx, cells)), programs(cells)...), asJSON)
+}
+
+// tell prints what was found; things that are missing are an error.
+func (a *app) tell(found []finding, asJSON bool) error {
 	if asJSON {
-		for i := range found {
-			found[i].OK = found[i].Remedy == ""
-		}
 		if err := writeJSON(a.Out, found); err != nil {
 			return err
 		}
 	} else {
 		t := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
 		for _, f := range found {
-			if f.Remedy == "" {
-				fmt.Fprintf(t, "ok\t%s\t\n", f.What)
-			} else {
-				fmt.Fprintf(t, "missing\t%s\t%s\n", f.What, f.Remedy)
-			}
+			fmt.Fprintf(t, "%s\t%s\t%s\n", f.word(), f.What, f.Remedy)
 		}
 		if err := t.Flush(); err != nil {
 			return err
 		}
 	}
-	if len(missing) > 0 {
-		return fmt.Errorf("this machine lacks %s", count(len(missing), "thing"))
+	missing := 0
+	for _, f := range found {
+		if !f.OK && !f.Warning {
+			missing++
+		}
+	}
+	if missing > 0 {
+		return fmt.Errorf("this machine lacks %s", count(missing, "thing"))
 	}
 	return nil
 }
 
-// lacks are what infra misses, or that it misses nothing.
+// lacks are what infra misses, with that it misses nothing but for warnings.
 func lacks(missing []infra.Lack) []finding {
-	if len(missing) == 0 {
-		return []finding{{What: "lab hosts (podman, namespaces, loop devices, shaping)"}}
-	}
 	var out []finding
+	if !slices.ContainsFunc(missing, func(l infra.Lack) bool { return !l.Warning }) {
+		out = append(out, finding{What: "lab hosts (podman, namespaces, loop devices, shaping)", OK: true})
+	}
 	for _, l := range missing {
-		out = append(out, finding{What: l.What, Remedy: l.Remedy})
+		out = append(out, finding{What: l.What, Warning: l.Warning, Remedy: l.Remedy})
 	}
 	return out
 }
@@ -107,9 +122,9 @@ func programs(cells []*experiment.Cell) []finding {
 	}
 	var out []finding
 	for _, w := range wanted {
-		f := finding{What: w[0]}
+		f := finding{What: w[0], OK: true}
 		if _, err := exec.LookPath(w[0]); err != nil {
-			f.Remedy = "apt-get install -y --no-install-recommends " + w[1]
+			f.OK, f.Remedy = false, "apt-get install -y --no-install-recommends " + w[1]
 		}
 		out = append(out, f)
 	}
