@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -21,16 +22,15 @@ const settle = 2 * time.Second
 // the error, a *[LeftError]; nothing that fails on the way keeps it from going
 // on. It may be called again, and after kill -9 at any instant.
 func Destroy(ctx context.Context, run *rundir.Run) error {
-	label := Label{Run: run.Short, Scope: scope()}
 	first := errors.Join(
 		endChildren(ctx, run),
-		await(ctx, run, label),
+		await(ctx, run),
 		everyEngine(func(e engine) error { return e.Destroy(ctx, run) }),
 	)
 	const rounds = 3 // what was being made while the first looked is found by the next
 	var cause error
 	for range rounds {
-		left, err := Find(ctx, label)
+		left, err := standing(ctx, run)
 		if err == nil && len(left) == 0 {
 			return finish(run, nil, first)
 		}
@@ -38,14 +38,14 @@ func Destroy(ctx context.Context, run *rundir.Run) error {
 			break
 		}
 	}
-	return last(ctx, run, label, errors.Join(first, cause))
+	return last(ctx, run, errors.Join(first, cause))
 }
 
 // last lists again, also when ctx has ended: what still stands must be named.
-func last(ctx context.Context, run *rundir.Run, label Label, cause error) error {
+func last(ctx context.Context, run *rundir.Run, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
-	left, err := Find(ctx, label)
+	left, err := standing(ctx, run)
 	if err != nil && len(left) == 0 {
 		return errors.Join(err, cause)
 	}
@@ -55,7 +55,7 @@ func last(ctx context.Context, run *rundir.Run, label Label, cause error) error 
 // finish names what is left, children that live among it, or closes the ledger
 // when nothing is.
 func finish(run *rundir.Run, left []Leftover, cause error) error {
-	started, err := children(run)
+	started, err := noted(run, rundir.Child)
 	for _, e := range started {
 		if child.EntryAlive(e.Ref) {
 			left = append(left, Leftover{Kind: e.Kind, Ref: e.Ref, Label: Label{Run: run.Short}})
@@ -69,34 +69,42 @@ func finish(run *rundir.Run, left []Leftover, cause error) error {
 	if err != nil {
 		return errors.Join(err, cause)
 	}
-	return everyEngine(func(e engine) error { return e.Forget(run) })
+	if err := everyEngine(func(e engine) error { return e.Forget(run) }); err != nil {
+		return err
+	}
+	places, err := noted(run, rundir.KindPlace)
+	for _, e := range places {
+		err = errors.Join(err, run.Ledger.Undo(e, func() error { return nil }))
+	}
+	return err
 }
 
-// children are the entries of the ledger for processes of this machine that
-// nobody has waited for.
-func children(run *rundir.Run) ([]rundir.Entry, error) {
-	standing, err := run.Ledger.Standing()
-	return slices.DeleteFunc(standing, func(e rundir.Entry) bool { return e.Kind != rundir.Child || e.Scope != "" }), err
-}
-
-// endChildren ends the processes that the ledger knows, since a dead krig's go on.
+// endChildren ends the processes that the ledger knows, since a dead krig's go
+// on: the oldest first, which may have started the others, until there are none
+// but those that do not end.
 func endChildren(ctx context.Context, run *rundir.Run) error {
-	all, err := children(run)
-	errs := []error{err}
-	for _, e := range all {
-		err := run.Ledger.Undo(e, func() error { return child.EndEntry(ctx, e.Ref) })
+	stay := map[string]error{}
+	for {
+		all, err := noted(run, rundir.Child)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("ending %s: %w", e.Ref, err))
+			return err
+		}
+		next := slices.IndexFunc(all, func(e rundir.Entry) bool { return stay[e.ID] == nil })
+		if next < 0 {
+			return errors.Join(slices.Collect(maps.Values(stay))...)
+		}
+		e := all[next]
+		if err := run.Ledger.Undo(e, func() error { return child.EndEntry(ctx, e.Ref) }); err != nil {
+			stay[e.ID] = fmt.Errorf("ending %s: %w", e.Ref, err)
 		}
 	}
-	return errors.Join(errs...)
 }
 
 // await gives an intent that has nothing to show yet the time to show it.
-func await(ctx context.Context, run *rundir.Run, label Label) error {
+func await(ctx context.Context, run *rundir.Run) error {
 	deadline := time.Now().Add(settle)
 	for {
-		waiting, err := unseen(ctx, run, label)
+		waiting, err := unseen(ctx, run)
 		if err != nil || !waiting || time.Now().After(deadline) {
 			return err
 		}
@@ -109,13 +117,13 @@ func await(ctx context.Context, run *rundir.Run, label Label) error {
 }
 
 // unseen tells whether the ledger announces a thing that is not there.
-func unseen(ctx context.Context, run *rundir.Run, label Label) (bool, error) {
-	standing, err := run.Ledger.Standing()
-	intents := slices.DeleteFunc(standing, func(e rundir.Entry) bool { return e.State != rundir.Intent || e.Scope != "" || !findable(e.Kind) })
+func unseen(ctx context.Context, run *rundir.Run) (bool, error) {
+	all, err := run.Ledger.Standing()
+	intents := slices.DeleteFunc(all, func(e rundir.Entry) bool { return e.State != rundir.Intent || e.Scope != "" || !findable(e.Kind) })
 	if err != nil || len(intents) == 0 {
 		return false, err
 	}
-	found, err := Find(ctx, label)
+	found, err := standing(ctx, run)
 	there := map[string]bool{}
 	for _, f := range found {
 		there[f.Kind+" "+f.Ref] = true

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"krig/internal/experiment"
@@ -12,6 +15,8 @@ import (
 
 // An engine creates the hosts of one provider.
 type engine interface {
+	// Refuse is what the engine cannot do for a cell. It contacts nothing.
+	Refuse(c *experiment.Cell) []experiment.Problem
 	// Check tells what this machine lacks for the cells, which are the
 	// engine's own; without cells, for any run. It changes nothing.
 	Check(ctx context.Context, cells []*experiment.Cell) []Lack
@@ -23,6 +28,8 @@ type engine interface {
 	// tells and a finder would not find it or would leave the engine's own
 	// records wrong. The run's children have been ended.
 	Destroy(ctx context.Context, run *rundir.Run) error
+	// Left is what the engine's own records still know of that no finder finds.
+	Left(ctx context.Context, run *rundir.Run) ([]Leftover, error)
 	// Forget closes its entries in the ledger, and removes keys from the run
 	// directory. It is called when no finder finds anything of the run.
 	Forget(run *rundir.Run) error
@@ -64,7 +71,49 @@ func Apply(ctx context.Context, run *rundir.Run, w Want) ([]rundir.Host, error) 
 	if e == nil {
 		return nil, fmt.Errorf("making rig %s: provider %s has no engine %s", w.Cell.RigName, p.provider, p.engine)
 	}
+	if err := noteOnce(run, rundir.KindPlace, rundir.Place{Provider: p.provider}.String()); err != nil {
+		return nil, err
+	}
 	return e.Apply(ctx, run, w)
+}
+
+// noteOnce writes an entry into the run's ledger unless it stands there.
+func noteOnce(run *rundir.Run, kind, ref string) error {
+	standing, err := run.Ledger.Standing()
+	if err != nil || slices.ContainsFunc(standing, func(e rundir.Entry) bool { return e.Kind == kind && e.Ref == ref }) {
+		return err
+	}
+	return run.Ledger.Do(rundir.Entry{Kind: kind, Ref: ref}, func() error { return nil })
+}
+
+// noted are the standing entries of one kind, oldest first.
+func noted(run *rundir.Run, kind string) ([]rundir.Entry, error) {
+	standing, err := run.Ledger.Standing()
+	standing = slices.DeleteFunc(standing, func(e rundir.Entry) bool { return e.Kind != kind || e.Scope != "" })
+	slices.Reverse(standing)
+	return standing, err
+}
+
+// Refuse is what the providers and engines cannot do for a cell. It contacts nothing.
+func Refuse(c *experiment.Cell) []experiment.Problem {
+	p := pairOf(c)
+	e := engines()[p]
+	if e == nil {
+		return []experiment.Problem{{Path: "rigs." + c.RigName + ".engine",
+			Reason: "provider " + p.provider + " has no engine " + p.engine, Expected: strings.Join(enginesOf(p.provider), " or ")}}
+	}
+	return e.Refuse(c)
+}
+
+func enginesOf(provider string) []string {
+	var out []string
+	for p := range engines() {
+		if p.provider == provider {
+			out = append(out, p.engine)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // Check tells what this machine cannot do for the cells, before anything is
@@ -86,13 +135,9 @@ func Check(ctx context.Context, cells []*experiment.Cell) []Lack {
 	}
 	var out []Lack
 	for _, p := range order {
-		e := engines()[p]
-		if e == nil {
-			out = append(out, Lack{What: "provider " + p.provider + " has no engine " + p.engine,
-				Remedy: "name another engine", Path: "rigs." + of[p][0].RigName + ".engine"})
-			continue
+		if e := engines()[p]; e != nil { // else Refuse has said so
+			out = append(out, e.Check(ctx, of[p])...)
 		}
-		out = append(out, e.Check(ctx, of[p])...)
 	}
 	return out
 }
@@ -113,13 +158,36 @@ func everyEngine(do func(engine) error) error {
 // Find asks all providers what carries the label; it needs no run directory.
 // When some do not answer, what the others said comes beside the error.
 func Find(ctx context.Context, l Label) ([]Leftover, error) {
+	return find(ctx, l, slices.Collect(maps.Values(finders())))
+}
+
+func find(ctx context.Context, l Label, where []finder) ([]Leftover, error) {
 	var all []Leftover
 	var errs []error
-	for _, f := range finders() {
+	for _, f := range where {
 		found, err := f.Find(ctx, l)
 		all, errs = append(all, found...), append(errs, err)
 	}
 	return all, errors.Join(errs...)
+}
+
+// standing is what stands of a run: what the finders of the places where it
+// made things find, and what only its engines' records know of.
+func standing(ctx context.Context, run *rundir.Run) ([]Leftover, error) {
+	places, err := noted(run, rundir.KindPlace)
+	var where []finder
+	for _, e := range places {
+		if f := finders()[rundir.ParsePlace(e.Ref).Provider]; f != nil {
+			where = append(where, f)
+		}
+	}
+	found, ferr := find(ctx, Label{Run: run.Short, Scope: scope()}, where)
+	err = errors.Join(err, ferr)
+	for _, e := range engines() {
+		left, lerr := e.Left(ctx, run)
+		found, err = append(found, left...), errors.Join(err, lerr)
+	}
+	return found, err
 }
 
 // Remove removes leftovers, in the order that they need.

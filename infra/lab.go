@@ -37,6 +37,11 @@ func (labDirect) Renew(_ context.Context, run *rundir.Run, expiry time.Time) err
 // Destroy leaves all to the finder: whatever the lab makes carries a label.
 func (labDirect) Destroy(context.Context, *rundir.Run) error { return nil }
 
+// Left is nothing: a finder finds all.
+func (labDirect) Left(context.Context, *rundir.Run) ([]Leftover, error) { return nil, nil }
+
+func (labDirect) Refuse(*experiment.Cell) []experiment.Problem { return nil }
+
 func (labDirect) Forget(run *rundir.Run) error { return lab.Forget(run) }
 
 func (labDirect) Apply(ctx context.Context, run *rundir.Run, w Want) ([]rundir.Host, error) {

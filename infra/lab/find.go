@@ -46,7 +46,7 @@ type search struct {
 }
 
 func (s *search) add(kind, ref string, l rundir.Label) {
-	s.found = append(s.found, rundir.Leftover{Provider: Provider, Kind: kind, Ref: ref, Label: l})
+	s.found = append(s.found, rundir.Leftover{Place: rundir.Place{Provider: Provider}, Kind: kind, Ref: ref, Label: l})
 }
 
 // folders looks through the data folder of this process's environment.

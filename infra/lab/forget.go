@@ -23,24 +23,12 @@ func Forget(run *rundir.Run) error {
 		}
 		errs = append(errs, run.Ledger.Undo(e, func() error {
 			if host, ok := strings.CutPrefix(e.Ref, containerName(run, "")); ok && e.Kind == KindContainer {
-				return wentWith(run, host)
+				return run.Ledger.HostGone(host)
 			}
 			return closed(e.Kind, e.Ref)
 		}))
 	}
 	return errors.Join(append(errs, os.RemoveAll(run.Path("infra", "lab")))...)
-}
-
-// wentWith marks as undone whatever stood on a host that the lab has removed.
-// What stands on hosts that others made is not touched.
-func wentWith(run *rundir.Run, host string) error {
-	standing, err := run.Ledger.Standing()
-	for _, e := range standing {
-		if e.Scope == host {
-			err = errors.Join(err, run.Ledger.Undo(e, func() error { return nil }))
-		}
-	}
-	return err
 }
 
 // closed does what is left to do for a thing of the ledger that [Find] does not

@@ -325,7 +325,7 @@ func (l *Lab) Remove(ctx context.Context, name string) error {
 		if err := removeContainers(ctx, l.container(name)); err != nil {
 			return err
 		}
-		return wentWith(l.run, name)
+		return l.run.Ledger.HostGone(name)
 	})
 	if err != nil {
 		return fmt.Errorf("removing host %s: %w", name, err)

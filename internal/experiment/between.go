@@ -71,9 +71,9 @@ func collectSettings(out map[string]setting, v reflect.Value, path string, cost 
 func Between(a, b *Cell) Transition {
 	sa, sb := a.settings(), b.settings()
 	if a.RigName != b.RigName {
-		return Transition{Infra: true, Paths: []string{"rig"}}
+		return Transition{Anew: true, Infra: true, Paths: []string{"rig"}}
 	}
-	var t Transition
+	t := Transition{Anew: a.Rig.Provider != b.Rig.Provider || a.Rig.Engine != b.Rig.Engine}
 	var dearest Cost
 	resized := false
 	for _, path := range slices.Sorted(maps.Keys(union(sa, sb))) {

@@ -160,7 +160,7 @@ func TestBetweenNamesPaths(t *testing.T) {
 		"rigs.lab.brokers.disk.profile", "rigs.lab.brokers.disk.read", "rigs.lab.brokers.disk.write"})
 	_, rigs := good(t, twoRigs)
 	got := experiment.Between(rigs.Cells[0], rigs.Cells[1])
-	if !got.Infra || strings.Join(got.Paths, " ") != "rig" {
+	if !got.Infra || !got.Anew || strings.Join(got.Paths, " ") != "rig" {
 		t.Errorf("between rigs: got %+v", got)
 	}
 }

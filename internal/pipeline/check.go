@@ -17,7 +17,7 @@ import (
 func Check(file string, set ...string) (*experiment.File, *experiment.Plan, error) {
 	f, err := experiment.Load(file, set...)
 	if f != nil {
-		err = f.Check(provision.Check, bench.Check)
+		err = f.Check(infra.Refuse, provision.Check, bench.Check)
 	}
 	if err != nil {
 		return nil, nil, &Refused{[]error{err}}

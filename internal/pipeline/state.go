@@ -22,16 +22,18 @@ func (e *clusterError) Unwrap() error { return e.err }
 // to brings rig and cluster to the state that a cell needs, making only the
 // difference from the state they are in.
 func (fl *flow) to(ctx context.Context, cell *experiment.Cell) error {
-	if fl.rig == nil || fl.rig.Rig != cell.RigName {
+	t := experiment.Transition{Anew: true}
+	if fl.rig != nil {
+		t = experiment.Between(fl.rig.Cell, cell)
+	}
+	switch {
+	case t.Anew:
 		if err := fl.remove(ctx); err != nil {
 			return err
 		}
 		return fl.anew(ctx, cell)
-	}
-	if fl.rig.Cluster == nil {
+	case fl.rig.Cluster == nil:
 		return fl.anew(ctx, cell)
-	}
-	switch t := experiment.Between(fl.rig.Cell, cell); {
 	case t.Infra, t.Prepare, t.Cluster:
 		if err := fl.clear(ctx); err != nil {
 			return err

@@ -63,9 +63,9 @@ func (l Label) Removable(now time.Time) bool {
 
 // A Leftover is one thing of krig's that was found standing, by its label alone.
 type Leftover struct {
-	Provider string `json:"provider"` // where it stands: lab, ...
-	Kind     string `json:"kind"`     // as in the ledger: container, network, loop, ...
-	Ref      string `json:"ref"`      // as in the ledger: a name, a path, a device; of a process its [Owner]
+	Place        // where it stands
+	Kind  string `json:"kind"` // as in the ledger: container, network, loop, ...
+	Ref   string `json:"ref"`  // as in the ledger: a name, a path, a device; of a process its [Owner]
 	Label
 	Alive bool `json:"alive"` // its owner lives
 	May   bool `json:"may"`   // gc may remove it: see [Label.Removable]

@@ -71,7 +71,7 @@ func TestLabelRemovable(t *testing.T) {
 
 // What gc prints for programs has the label's words beside the thing's own.
 func TestLeftoverJSON(t *testing.T) {
-	data, err := json.Marshal(rundir.Leftover{Provider: "lab", Kind: "loop", Ref: "/d", Label: rundir.Label{Run: "abc123", Hold: "run"}, May: true})
+	data, err := json.Marshal(rundir.Leftover{Place: rundir.Place{Provider: "lab"}, Kind: "loop", Ref: "/d", Label: rundir.Label{Run: "abc123", Hold: "run"}, May: true})
 	const want = `{"provider":"lab","kind":"loop","ref":"/d","run":"abc123","owner":"","hold":"run","expiry":"0001-01-01T00:00:00Z","scope":"","alive":false,"may":true}`
 	if err != nil || string(data) != want {
 		t.Errorf("%s (%v), want %s", data, err, want)

@@ -88,6 +88,17 @@ func (l *Ledger) Started(pid int, what string) (Entry, error) {
 	return e, l.append(e)
 }
 
+// HostGone marks as undone whatever stood on a host that is no more.
+func (l *Ledger) HostGone(host string) error {
+	standing, err := l.Standing()
+	for _, e := range standing {
+		if e.Scope == host && host != "" {
+			err = errors.Join(err, l.Undo(e, func() error { return nil }))
+		}
+	}
+	return err
+}
+
 // Standing lists the entries that are not undone, newest first, each in its latest state.
 func (l *Ledger) Standing() ([]Entry, error) {
 	f, err := os.Open(l.path)

@@ -18,7 +18,11 @@ const (
 // A Host is one machine of a rig, as infra hands it on: a plain value with no
 // live connection in it.
 type Host struct {
-	Name     string  `json:"name"` // b1, b2, ..., c1, w1: unique in the rig
+	Name     string  `json:"name"`               // b1, b2, ..., c1, w1: unique in the rig
+	ID       string  `json:"id,omitempty"`       // the provider's own for this very host; "" when it has none
+	Provider string  `json:"provider,omitempty"` // where it comes from: lab, ...
+	Type     string  `json:"type,omitempty"`     // the provider's word for its size
+	Zone     string  `json:"zone,omitempty"`     // where in the provider's region it is
 	Roles    []Role  `json:"roles"`
 	SSH      SSH     `json:"ssh"`
 	Internal string  `json:"internal"`           // address that Kafka's listeners use
@@ -54,7 +58,7 @@ func (h Host) SharesKernel() bool {
 
 // Same tells whether two values are of one and the same host: made once, not again since.
 func (h Host) Same(o Host) bool {
-	return h.Name == o.Name && slices.Equal(h.SSH.HostKey, o.SSH.HostKey)
+	return h.Name == o.Name && h.ID == o.ID && slices.Equal(h.SSH.HostKey, o.SSH.HostKey)
 }
 
 // SSH is how krig reaches a host. Local hosts (this machine) have an empty Address.
@@ -62,8 +66,10 @@ type SSH struct {
 	Address string   `json:"address"`
 	Port    int      `json:"port"`
 	User    string   `json:"user"`
-	KeyFile string   `json:"key_file"` // private key, relative to the run directory
-	HostKey []string `json:"host_key"` // authorized_keys form; only these are accepted
+	KeyFile string   `json:"key_file"`        // private key, relative to the run directory, or an absolute path; "" asks the agent alone
+	Agent   bool     `json:"agent,omitempty"` // the user's ssh-agent may be asked for keys, after KeyFile's
+	HostKey []string `json:"host_key"`        // authorized_keys form; only these are accepted
+	Jump    *SSH     `json:"jump,omitempty"`  // the host through which this one is reached; nil is directly
 }
 
 // A Disk is one block device that the provider attached for data.
