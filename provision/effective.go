@@ -78,7 +78,7 @@ func differences(asked, effective map[string]string) []string {
 			out = append(out, k+" cannot be read back: it is sensitive, and Kafka does not tell it")
 			continue
 		}
-		if listed && !sameMeaning(asked[k], got) {
+		if listed && !kafka.SameMeaning(asked[k], got) {
 			out = append(out, fmt.Sprintf("%s was asked to be %s and is %s", k, asked[k], got))
 			continue
 		}
@@ -87,51 +87,6 @@ func differences(asked, effective map[string]string) []string {
 		}
 	}
 	return out
-}
-
-// sameMeaning compares two values as Kafka reads them: numbers by value, words
-// true and false in any case, lists by their elements.
-func sameMeaning(a, b string) bool {
-	a, b = strings.TrimSpace(a), strings.TrimSpace(b)
-	if a == b {
-		return true
-	}
-	if x, ok := rational(a); ok {
-		y, ok := rational(b)
-		return ok && x.Cmp(y) == 0
-	}
-	if isBool(a) && isBool(b) {
-		return strings.EqualFold(a, b)
-	}
-	if strings.Contains(a, ",") || strings.Contains(b, ",") {
-		return sameList(strings.Split(a, ","), strings.Split(b, ","))
-	}
-	return false
-}
-
-// longestNumber bounds what is read as a number: an exponent could otherwise ask
-// for any amount of memory.
-const longestNumber = 40
-
-func rational(s string) (*big.Rat, bool) {
-	if len(s) > longestNumber || strings.ContainsAny(s, "eEpPxX/_") || s == "" {
-		return nil, false
-	}
-	return new(big.Rat).SetString(s)
-}
-
-func isBool(s string) bool { return strings.EqualFold(s, "true") || strings.EqualFold(s, "false") }
-
-func sameList(a, b []string) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if !sameMeaning(a[i], b[i]) {
-			return false
-		}
-	}
-	return true
 }
 
 // units are the endings of settings that Kafka knows in several units, the
@@ -149,14 +104,14 @@ func outranked(key string, asked, effective map[string]string) (finer, value str
 		if !ok {
 			continue
 		}
-		own, ok := rational(asked[key])
+		own, ok := kafka.Number(asked[key])
 		if !ok {
 			return "", ""
 		}
 		own.Mul(own, new(big.Rat).SetInt64(u.millis))
 		for _, f := range units[:i] {
 			v, set := effective[stem+f.ending]
-			other, ok := rational(v)
+			other, ok := kafka.Number(v)
 			if !set || !ok {
 				continue
 			}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"krig/internal/kafka"
 	"krig/internal/rundir"
 )
 
@@ -105,7 +106,7 @@ func (a *analysis) settings() []envSetting {
 		for _, node := range c.Brokers {
 			for key, asked := range node.Asked {
 				effective, told := node.Effective[key]
-				if told && sameMeaning(asked, effective) {
+				if told && kafka.SameMeaning(asked, effective) {
 					continue
 				}
 				addSetting(seen, node.Host, key, asked, effective, told)
@@ -133,26 +134,6 @@ func addSetting(seen map[string]*envSetting, host, key, asked, effective string,
 	if !slices.Contains(s.Brokers, host) {
 		s.Brokers = append(s.Brokers, host)
 	}
-}
-
-// sameMeaning compares two values of a setting as Kafka understands them:
-// numbers by value, words without regard to case, lists by their members.
-func sameMeaning(asked, effective string) bool {
-	x, y := strings.TrimSpace(asked), strings.TrimSpace(effective)
-	m, errM := strconv.ParseFloat(x, 64)
-	n, errN := strconv.ParseFloat(y, 64)
-	if errM == nil && errN == nil {
-		return m == n
-	}
-	return strings.EqualFold(members(x), members(y))
-}
-
-func members(list string) string {
-	parts := strings.Split(list, ",")
-	for i := range parts {
-		parts[i] = strings.TrimSpace(parts[i])
-	}
-	return strings.Join(parts, ",")
 }
 
 // warnings are everything that a reader must know and that is no repeat's own:

@@ -166,19 +166,6 @@ func TestGatheredValues(t *testing.T) {
 	}
 }
 
-func TestSameMeaning(t *testing.T) {
-	for _, tt := range []struct {
-		asked, effective string
-		want             bool
-	}{
-		{"8", "8", true}, {"1e3", "1000", true}, {"TRUE", "true", true}, {"a, b", "a,b", true}, {"8", "9", false}, {"", "8", false}, {"lz4", "zstd", false},
-	} {
-		if got := sameMeaning(tt.asked, tt.effective); got != tt.want {
-			t.Errorf("sameMeaning(%q, %q) = %v", tt.asked, tt.effective, got)
-		}
-	}
-}
-
 // nonNumber finds what no reader of JSON takes.
 var nonNumber = regexp.MustCompile(`\b(NaN|Inf|Infinity)\b`)
 
