@@ -20,9 +20,10 @@ func Check(c *experiment.Cell) []experiment.Problem {
 	return append(out, d.check(c)...)
 }
 
-// Probe says what the hardware's limits are: those of the lab's own profiles and
-// links. What have covers is taken from it and not looked at again, since Kafka
-// may own those disks by now; have may be nil. The answer covers hosts and no others.
+// Probe says what the hosts' limits are. Nothing is measured: they are what
+// the hosts were made with, the profiles of their disks and the shaping of their
+// links, and unknown where there is none. What have covers is taken from it;
+// have may be nil. The answer covers hosts and no others.
 func Probe(_ context.Context, _ *rundir.Run, _ *remote.Fleet, hosts []rundir.Host, _ *rundir.Prepared, have *rundir.Limits) (*rundir.Limits, error) {
 	out := &rundir.Limits{Hosts: map[string]rundir.HostLimits{}}
 	for _, h := range hosts {
@@ -40,10 +41,8 @@ func Probe(_ context.Context, _ *rundir.Run, _ *remote.Fleet, hosts []rundir.Hos
 // given are the limits that a host was made with.
 func given(h rundir.Host) rundir.HostLimits {
 	var l rundir.HostLimits
-	for _, d := range h.Disks {
-		l.DiskWrite = sum(l.DiskWrite, d.Write)
-		l.DiskRead = sum(l.DiskRead, d.Read)
-	}
+	l.DiskWrite = sum(h.Disks, func(d rundir.Disk) int64 { return d.Write })
+	l.DiskRead = sum(h.Disks, func(d rundir.Disk) int64 { return d.Read })
 	if l.DiskWrite != nil || l.DiskRead != nil {
 		l.DiskSource = "profile"
 	}
@@ -54,14 +53,17 @@ func given(h rundir.Host) rundir.HostLimits {
 	return l
 }
 
-// sum adds a limit where there is one.
-func sum(have *float64, limit int64) *float64 {
-	if limit <= 0 {
-		return have
+// sum is the limit of disks together; nil where one of them has none.
+func sum(disks []rundir.Disk, limit func(rundir.Disk) int64) *float64 {
+	total := 0.0
+	for _, d := range disks {
+		if limit(d) <= 0 {
+			return nil
+		}
+		total += float64(limit(d))
 	}
-	total := float64(limit)
-	if have != nil {
-		total += *have
+	if total == 0 {
+		return nil
 	}
 	return &total
 }

@@ -321,6 +321,7 @@ func TestLimitsOfTheLab(t *testing.T) {
 	got, err := Probe(t.Context(), nil, nil, []rundir.Host{
 		{Name: "b1", Disks: []rundir.Disk{{Write: 30 << 20, Read: 60 << 20}}, LinkRate: 1e9},
 		{Name: "b2", Disks: []rundir.Disk{{Write: 30 << 20, Read: 60 << 20}}},
+		{Name: "b4", Disks: []rundir.Disk{{Write: 30 << 20, Read: 60 << 20}, {Write: 12 << 20}}},
 		{Name: "w1"},
 	}, nil, have)
 	if err != nil {
@@ -333,8 +334,11 @@ func TestLimitsOfTheLab(t *testing.T) {
 	if two := got.Hosts["b2"]; two.DiskWrite == nil || *two.DiskWrite != known || two.DiskSource != "probe" {
 		t.Errorf("b2 was looked at again: %+v", two)
 	}
-	if _, gone := got.Hosts["b3"]; gone || len(got.Hosts) != 3 {
+	if _, gone := got.Hosts["b3"]; gone || len(got.Hosts) != 4 {
 		t.Errorf("limits of %v, want those of the hosts asked for", got.Hosts)
+	}
+	if both := got.Hosts["b4"]; *both.DiskWrite != 42<<20 || both.DiskRead != nil {
+		t.Errorf("b4, of whose disks one reads without a limit: %+v", both)
 	}
 	if w.DiskWrite != nil || w.Network != nil || w.DiskSource != "" {
 		t.Errorf("w1: %+v", w)

@@ -139,7 +139,7 @@ type limitOf struct {
 	source  string
 }
 
-// hostLimits are a host's limits: as probed, else as its disk's profile and
+// hostLimits are a host's limits: as probed, else as its disks' profiles and
 // its link's shaping say.
 func hostLimits(state *rigState, name string) []limitOf {
 	if name == machine {
@@ -152,8 +152,9 @@ func hostLimits(state *rigState, name string) []limitOf {
 	if state != nil {
 		if h := findHost(state.hosts, name); h != nil {
 			if len(h.Disks) > 0 {
-				write.limit, write.source = float64(h.Disks[0].Write), "profile"
-				read.limit, read.source = float64(h.Disks[0].Read), "profile"
+				w, r, _ := disksTogether(h.Disks)
+				write.limit, write.source = float64(w), "profile"
+				read.limit, read.source = float64(r), "profile"
 			}
 			in.limit, in.source = float64(h.LinkRate)/8, "shaped"
 			out.limit, out.source = in.limit, in.source
@@ -165,6 +166,23 @@ func hostLimits(state *rigState, name string) []limitOf {
 		out.take(probed.Network, probed.NetSource)
 	}
 	return []limitOf{write, read, in, out, {processors, "cpu.busy", 1, "quota"}}
+}
+
+// disksTogether is what disks write and read as one, 0 where one of them has no
+// limit, and their size.
+func disksTogether(disks []rundir.Disk) (write, read, size int64) {
+	for _, d := range disks {
+		write, read, size = write+d.Write, read+d.Read, size+d.Size
+	}
+	for _, d := range disks {
+		if d.Write <= 0 {
+			write = 0
+		}
+		if d.Read <= 0 {
+			read = 0
+		}
+	}
+	return write, read, size
 }
 
 // take prefers what a probe found.

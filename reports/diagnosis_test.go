@@ -24,6 +24,7 @@ func TestDiagnosis(t *testing.T) {
 	hosts := []rundir.Host{
 		{Name: "b1", Roles: []rundir.Role{rundir.Broker}, LinkRate: 800e6, Disks: []rundir.Disk{{Write: 30e6, Read: 60e6}}},
 		{Name: "b2", Roles: []rundir.Role{rundir.Broker}, LinkRate: 800e6, Disks: []rundir.Disk{{Write: 30e6, Read: 60e6}}},
+		{Name: "b3", Roles: []rundir.Role{rundir.Broker}, Disks: []rundir.Disk{{Write: 30e6, Read: 60e6}, {Write: 12e6}}},
 		{Name: "w1", Roles: []rundir.Role{rundir.Worker}},
 	}
 	probed := 24e6
@@ -39,6 +40,10 @@ func TestDiagnosis(t *testing.T) {
 			"disk of b1 wrote 29.0 of 30.0 MB/s (97 %)"},
 		{"both disks", nil, []result.Repeat{used(nil, uses{"b1": {"disk.write": 29e6}, "b2": {"disk.write": 28e6}})},
 			"disk of b1 wrote 29.0 of 30.0 MB/s (97 %), and 1 more"},
+		{"two disks of one host", nil, []result.Repeat{used(nil, uses{"b3": {"disk.write": 41e6}})},
+			"disk of b3 wrote 41.0 of 42.0 MB/s (98 %)"},
+		{"one of two disks has no limit", nil, []result.Repeat{used(nil, uses{"b3": {"disk.read": 59e6, "disk.write": 21e6}})},
+			"not determined: nearest was disk of b3 wrote 21.0 of 42.0 MB/s (50 %); no limit is known of disk, reading"},
 		{"a probe goes before the profile", map[string]rundir.HostLimits{"b1": {DiskWrite: &probed, DiskSource: "probe"}},
 			[]result.Repeat{used(nil, uses{"b1": {"disk.write": 22e6}})}, "disk of b1 wrote 22.0 of 24.0 MB/s (92 %)"},
 		{"network and processors", nil, []result.Repeat{used(nil, uses{"b1": {"network.transmit": 90e6, "cpu.busy": 0.95}})},

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"krig/internal/kafka"
 	"krig/internal/result"
 )
 
@@ -242,17 +243,26 @@ func (a *analysis) pageHost(h envHost) pageHost {
 	return row
 }
 
-// diskWords is a data disk: its profile with figures, its size.
+// diskWords are a host's data disks: their profiles, their figures together.
 func (a *analysis) diskWords(h envHost) string {
-	d := h.Host.Disks[0]
-	text := d.Profile
-	if d.Write > 0 {
-		text += ": writes " + a.units.configured(float64(d.Write), result.BytesPerSecond)
+	var profiles []string
+	for _, d := range h.Host.Disks {
+		if !slices.Contains(profiles, d.Profile) {
+			profiles = append(profiles, d.Profile)
+		}
 	}
-	if d.Read > 0 {
-		text += ", reads " + a.units.configured(float64(d.Read), result.BytesPerSecond)
+	text := strings.Join(profiles, " and ")
+	if n := len(h.Host.Disks); n > 1 {
+		text = fmt.Sprintf("%d disks, %s, together", n, text)
 	}
-	return glue(text + ", " + a.units.configured(float64(d.Size), result.Bytes))
+	write, read, size := disksTogether(h.Host.Disks)
+	if write > 0 {
+		text += ": writes " + a.units.configured(float64(write), result.BytesPerSecond)
+	}
+	if read > 0 {
+		text += ", reads " + a.units.configured(float64(read), result.BytesPerSecond)
+	}
+	return glue(text + ", " + a.units.configured(float64(size), result.Bytes))
 }
 
 // pageSettings are all asked settings with what is in effect, differing ones first.
@@ -277,7 +287,7 @@ func (a *analysis) sameSettings() []pageSetting {
 			for key, asked := range n.Asked {
 				effective, told := n.Effective[key]
 				row := pageSetting{Key: key, Asked: asked, Effective: effective}
-				if told && sameMeaning(asked, effective) && !slices.Contains(rows[key], row) {
+				if told && kafka.SameMeaning(asked, effective) && !slices.Contains(rows[key], row) {
 					rows[key] = append(rows[key], row)
 				}
 			}

@@ -18,6 +18,8 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"krig/internal/rundir"
 )
 
 // browserLimit bounds one page's test, on a machine that does other things too.
@@ -243,6 +245,24 @@ func (b *browser) check(t *testing.T, file string) {
 
 // The picture counts of a run whose make-up is known: three cards of all
 // cells, one of scaling, and six tracks a repeat that was measured.
+func TestDisksOfAHost(t *testing.T) {
+	ssd := rundir.Disk{Profile: "ssd", Size: 8 << 30, Write: 30 * mebi, Read: 60 * mebi}
+	hdd := rundir.Disk{Profile: "hdd", Size: 4 << 30, Write: 12 * mebi, Read: 24 * mebi}
+	free := rundir.Disk{Profile: "none", Size: 8 << 30}
+	a := &analysis{}
+	for want, disks := range map[string][]rundir.Disk{
+		"ssd: writes 30 MiB/s, reads 60 MiB/s, 8 GiB": {ssd},
+		"none, 8 GiB": {free},
+		"2 disks, ssd, together: writes 60 MiB/s, reads 120 MiB/s, 16 GiB":        {ssd, ssd},
+		"2 disks, ssd and hdd, together: writes 42 MiB/s, reads 84 MiB/s, 12 GiB": {ssd, hdd},
+		"2 disks, ssd and none, together, 16 GiB":                                 {ssd, free},
+	} {
+		if got := strings.ReplaceAll(a.diskWords(envHost{Host: rundir.Host{Disks: disks}}), "\u00a0", " "); got != want {
+			t.Errorf("%+v: %q, want %q", disks, got, want)
+		}
+	}
+}
+
 func TestPagePictureCount(t *testing.T) {
 	b := newBrowser(t)
 	run, _ := written(t, disks(1))
