@@ -49,14 +49,27 @@ func checkKeys(keys map[string]string) []experiment.Problem {
 	return out
 }
 
-// checkFlags refuses flags that would run something else than Kafka.
+// runners are flags of java that say what it runs.
+var runners = []string{"-cp", "-classpath", "--class-path", "-jar", "-m", "--module", "-version", "--version", "-help", "--help"}
+
+// checkFlags refuses what is no flag, what contradicts the heap, and what would
+// run something else than Kafka.
 func checkFlags(flags []string) []experiment.Problem {
 	var out []experiment.Problem
 	for _, f := range flags {
+		p := experiment.Problem{Path: "kafka.jvm.flags"}
 		name, _, _ := strings.Cut(f, "=")
-		if slices.Contains([]string{"-cp", "-classpath", "--class-path", "-jar", "-m", "--module", "-version", "--version", "-help", "--help"}, name) {
-			out = append(out, experiment.Problem{Path: "kafka.jvm.flags", Reason: fmt.Sprintf("%q may not be set: krig says what runs", f), Expected: "flags of the virtual machine, such as -XX:+UseZGC"})
+		switch {
+		case strings.HasPrefix(f, "-Xmx"), strings.HasPrefix(f, "-Xms"):
+			p.Reason, p.Expected = fmt.Sprintf("%q would contradict the heap", f), "kafka.jvm.heap instead"
+		case !strings.HasPrefix(f, "-") || strings.ContainsAny(f, "\n\r\x00"):
+			p.Reason, p.Expected = fmt.Sprintf("%q is not a flag", f), "flags of java, such as -XX:+UseZGC"
+		case slices.Contains(runners, name):
+			p.Reason, p.Expected = fmt.Sprintf("%q may not be set: krig says what runs", f), "flags of the virtual machine, such as -XX:+UseZGC"
+		default:
+			continue
 		}
+		out = append(out, p)
 	}
 	return out
 }

@@ -25,6 +25,12 @@ func TestCheck(t *testing.T) {
 			`kafka.jvm.flags: "-cp" may not be set: krig says what runs (flags of the virtual machine, such as -XX:+UseZGC)`,
 			`kafka.jvm.flags: "--class-path=/x" may not be set: krig says what runs (flags of the virtual machine, such as -XX:+UseZGC)`,
 		}},
+		{"another heap, and no flags", experiment.Kafka{JVM: experiment.JVM{Flags: []string{"-Xmx1g", "-Xms1g", "UseZGC", "-Da=1\n-cp"}}}, []string{
+			`kafka.jvm.flags: "-Xmx1g" would contradict the heap (kafka.jvm.heap instead)`,
+			`kafka.jvm.flags: "-Xms1g" would contradict the heap (kafka.jvm.heap instead)`,
+			`kafka.jvm.flags: "UseZGC" is not a flag (flags of java, such as -XX:+UseZGC)`,
+			`kafka.jvm.flags: "-Da=1\n-cp" is not a flag (flags of java, such as -XX:+UseZGC)`,
+		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []string

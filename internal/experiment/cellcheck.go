@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
-	"strings"
 	"time"
 )
 
@@ -125,18 +124,6 @@ func checkHeap(c *Cell) []Problem {
 		return []Problem{{Path: pool + ".memory", Reason: fmt.Sprintf("%s leaves nothing beside a broker's heap of %s", memory, what), Expected: "more than " + need.String() + ", or a smaller kafka.jvm.heap"}}
 	}
 	return []Problem{{Path: "kafka.jvm.heap", Reason: what + " of heap take all of the host's " + memory.String(), Expected: "less, or more " + pool + ".memory"}}
-}
-
-func checkFlags(c *Cell) []Problem {
-	for _, flag := range c.Kafka.JVM.Flags {
-		switch {
-		case strings.HasPrefix(flag, "-Xmx"), strings.HasPrefix(flag, "-Xms"):
-			return []Problem{{Path: "kafka.jvm.flags", Reason: quoted(flag) + " would contradict the heap", Expected: "kafka.jvm.heap instead"}}
-		case !strings.HasPrefix(flag, "-") || strings.ContainsAny(flag, "\n\r\x00"):
-			return []Problem{{Path: "kafka.jvm.flags", Reason: quoted(flag) + " is not a flag", Expected: "flags of java, such as -XX:+UseG1GC"}}
-		}
-	}
-	return nil
 }
 
 // checkThrottle checks that a disk has its speed from one place.

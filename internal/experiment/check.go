@@ -66,7 +66,6 @@ func checks() []check {
 		{"kafka.version kafka.mode", checkVersion},
 		{"kafka.source", checkSource},
 		{"kafka.jvm.heap kafka.mode brokers.memory" + placing, checkHeap},
-		{"kafka.jvm.flags", checkFlags},
 		{"brokers.disk", checkThrottle("brokers")},
 		{"controllers.disk", checkThrottle("controllers")},
 		{"workers.disk", checkThrottle("workers")},

@@ -241,8 +241,6 @@ func TestLoadChecksCells(t *testing.T) {
 			"exp.yaml:7:65: rigs.lab.workers.disk.size: 1MiB is too small for a file system; expected 300MiB or more"}},
 		{"no sample inside the load", bench, bench + "collect: {interval: 1m}\n", []string{
 			"exp.yaml:10:21: collect.interval: 1m is longer than the load of 10s, which no sample would see; expected less than bench.duration"}},
-		{"flags", bench, "kafka: {jvm: {flags: [-Xmx1g]}}\n" + bench, []string{
-			`exp.yaml:8:22: kafka.jvm.flags: "-Xmx1g" would contradict the heap; expected kafka.jvm.heap instead`}},
 		{"nothing to read", bench, bench + "  producers: 0\n  consumers: 1\n", []string{
 			"exp.yaml:11:14: bench.consumers: there are no records to read without producers; expected bench.producers above 0"}},
 		{"no load", bench, bench + "  producers: 0\n", []string{
