@@ -146,11 +146,19 @@ func TestReadKeys(t *testing.T) {
 	if got, want := readKeys([]byte(page)), []string{"log.dirs", "node.id"}; !slices.Equal(got, want) {
 		t.Errorf("readKeys = %q, want %q", got, want)
 	}
-	known := []string{"num.io.threads", "num.network.threads", "log.retention.ms"}
-	for word, want := range map[string]string{"num.io.thread": "num.io.threads", "retention.ms": "log.retention.ms", "num.newtork.threads": "num.network.threads"} {
-		if got := nearest(word, known); got != want {
-			t.Errorf("nearest(%q) = %q, want %q", word, got, want)
-		}
+}
+
+func TestUnknownKeys(t *testing.T) {
+	asked := map[string]string{"num.io.threads": "8", "num.io.thread": "8", "unstable.new": "1", "nothing.like.it": "1"}
+	want := []string{
+		"kafka.broker.nothing.like.it: Kafka 4.4.0 has no such setting",
+		"kafka.broker.num.io.thread: Kafka 4.4.0 has no such setting, the nearest is num.io.threads",
+	}
+	if got := unknown(asked, []string{"num.io.threads", "log.retention.ms"}, "4.4.0"); !slices.Equal(got, want) {
+		t.Errorf("unknown = %q\nwant %q", got, want)
+	}
+	if got := unknown(asked, nil, "4.4.0"); len(got) != 3 {
+		t.Errorf("of a Kafka that knows none: %q", got)
 	}
 }
 
@@ -159,18 +167,6 @@ func FuzzReadKeys(f *testing.F) {
 	f.Fuzz(func(t *testing.T, page []byte) {
 		if !slices.IsSorted(readKeys(page)) {
 			t.Error("not sorted")
-		}
-	})
-}
-
-func FuzzDistance(f *testing.F) {
-	f.Add("abc", "acb")
-	f.Fuzz(func(t *testing.T, a, b string) {
-		if len(a)*len(b) > 1<<16 {
-			t.Skip()
-		}
-		if d := distance(a, b); d != distance(b, a) || (d == 0) != (a == b) || d > max(len(a), len(b)) {
-			t.Errorf("distance(%q, %q) = %d", a, b, d)
 		}
 	})
 }

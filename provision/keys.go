@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"krig/internal/experiment"
 	"krig/internal/remote"
 )
 
@@ -39,16 +40,26 @@ func (d *distribution) checkKnown(ctx context.Context, asked map[string]string, 
 	if err != nil {
 		return fmt.Errorf("asking Kafka %s for the broker settings that it knows: %w", d.version, err)
 	}
-	var bad []string
-	for _, k := range sortedKeys(asked) {
-		if !slices.Contains(known, k) && !strings.HasPrefix(k, "unstable.") {
-			bad = append(bad, fmt.Sprintf("kafka.broker.%s: Kafka %s has no such setting, the nearest is %s", k, d.version, nearest(k, known)))
-		}
-	}
-	if len(bad) > 0 {
+	if bad := unknown(asked, known, d.version); len(bad) > 0 {
 		return errors.New(strings.Join(bad, "\n"))
 	}
 	return nil
+}
+
+// unknown says of each asked setting that is not known what may have been meant.
+func unknown(asked map[string]string, known []string, version string) []string {
+	var bad []string
+	for _, k := range sortedKeys(asked) {
+		if slices.Contains(known, k) || strings.HasPrefix(k, "unstable.") {
+			continue
+		}
+		line := fmt.Sprintf("kafka.broker.%s: Kafka %s has no such setting", k, version)
+		if near := experiment.Nearest(k, known); near != "" {
+			line += ", the nearest is " + near
+		}
+		bad = append(bad, line)
+	}
+	return bad
 }
 
 func (d *distribution) knownKeys(ctx context.Context, c *remote.Conn, java, libs string) ([]string, error) {
@@ -118,30 +129,4 @@ func readKeys(page []byte) []string {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
-}
-
-// nearest is the known word with the fewest changed letters from s.
-func nearest(s string, known []string) string {
-	return slices.MinFunc(known, func(a, b string) int { return distance(s, a) - distance(s, b) })
-}
-
-// distance is the number of letters to insert, remove or replace between two words.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		last := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := last
-			if a[i] != b[j] {
-				change++
-			}
-			last = row[j+1]
-			row[j+1] = min(change, last+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -103,9 +103,9 @@ func (f *findings) poisons(key string) bool {
 	})
 }
 
-// nearest is the candidate that is fewest edits away from what was written, or
+// Nearest is the candidate that is fewest edits away from what was written, or
 // "" when all are too far to be what was meant.
-func nearest(written string, candidates []string) string {
+func Nearest(written string, candidates []string) string {
 	best, bestDistance := "", max(2, len(written)/3)+1
 	for _, c := range candidates {
 		if d := distance(strings.ToLower(written), strings.ToLower(c)); d < bestDistance && d < len(c) {
@@ -115,11 +115,13 @@ func nearest(written string, candidates []string) string {
 	return best
 }
 
+// longestWord is how much of a word is compared.
+const longestWord = 80
+
 // distance counts the insertions, deletions, replacements and swaps of
 // neighbours that turn a into b. Long words are cut: nobody meant them.
 func distance(a, b string) int {
-	const longest = 80
-	a, b = a[:min(len(a), longest)], b[:min(len(b), longest)]
+	a, b = a[:min(len(a), longestWord)], b[:min(len(b), longestWord)]
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

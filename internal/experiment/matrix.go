@@ -204,7 +204,7 @@ func (m *matrixReader) axisValues(k *yaml.Node, a axis) bool {
 				continue
 			}
 			m.refuse(row[i], "matrix."+a.paths[i], refusal{reason: "there is no " + t.axis + " " + quoted(row[i].Value),
-				expected: "one of " + strings.Join(known, ", "), nearest: nearest(row[i].Value, known)})
+				expected: "one of " + strings.Join(known, ", "), nearest: Nearest(row[i].Value, known)})
 			good = false
 		}
 	}

@@ -114,7 +114,7 @@ func (ns names) descend(t *target, typ reflect.Type, segments []string) (*refusa
 				break
 			}
 			if !slices.Contains(ns.rigs, segments[0]) {
-				return &refusal{reason: "there is no rig " + quoted(segments[0]), expected: "one of " + strings.Join(ns.rigs, ", "), nearest: nearest(segments[0], ns.rigs)}, segments
+				return &refusal{reason: "there is no rig " + quoted(segments[0]), expected: "one of " + strings.Join(ns.rigs, ", "), nearest: Nearest(segments[0], ns.rigs)}, segments
 			}
 			t.rig, typ, at = segments[0], f.typ.Elem(), at.named(segments[0], "*")
 			t.steps, segments = append(t.steps, segments[0]), segments[1:]
@@ -159,7 +159,7 @@ func (ns names) unknown(at place, typ reflect.Type, segment string) *refusal {
 	case at.key == "bench":
 		more = ns.benches
 	}
-	if near := nearest(segment, more); near != "" && (why.nearest == "" || strings.Contains(why.nearest, ".")) {
+	if near := Nearest(segment, more); near != "" && (why.nearest == "" || strings.Contains(why.nearest, ".")) {
 		why.nearest = near
 	}
 	return &why

@@ -145,7 +145,7 @@ func unknownKey(at place, key string, fs []field) refusal {
 		return *why
 	}
 	known := keys(fs)
-	near := nearest(key, known)
+	near := Nearest(key, known)
 	if near == "" {
 		near = elsewhere(reflect.TypeFor[Experiment](), key, "")
 	}
@@ -266,7 +266,7 @@ func (r *reader) source(n *yaml.Node, v reflect.Value, f field, at place) {
 	case n.Kind != yaml.ScalarNode || n.Value != "maven":
 		near := ""
 		if n.Kind == yaml.ScalarNode {
-			near = nearest(n.Value, []string{"maven"})
+			near = Nearest(n.Value, []string{"maven"})
 		}
 		r.refuse(n, at, refusal{reason: "is not a source of Kafka", expected: form(f), nearest: near})
 	}
@@ -277,7 +277,7 @@ func (r *reader) scalar(n *yaml.Node, v reflect.Value, f field, at place) {
 	if why == nil && len(f.enum) > 0 && !slices.Contains(f.enum, n.Value) {
 		why = refuseNotBuilt(at.kind+"="+n.Value, quoted(n.Value))
 		if why == nil {
-			why = &refusal{reason: quoted(n.Value) + " is not known", expected: form(f), nearest: nearest(n.Value, f.enum)}
+			why = &refusal{reason: quoted(n.Value) + " is not known", expected: form(f), nearest: Nearest(n.Value, f.enum)}
 		}
 	} else if why != nil {
 		if unbuilt := refuseNotBuilt(at.kind+"="+n.Value, quoted(n.Value)); unbuilt != nil {

@@ -139,7 +139,7 @@ func nearestUnit(number, unit string, names []string) string {
 			return number + n
 		}
 	}
-	if n := nearest(unit, names); n != "" {
+	if n := Nearest(unit, names); n != "" {
 		return number + n
 	}
 	return ""
@@ -176,7 +176,7 @@ func (c *Count) read(s string, f field) *refusal {
 		number, per = m[1], m[2]
 	}
 	if per != "" && !slices.Contains(f.per, per) {
-		return &refusal{reason: quoted("per "+per) + " is not known here", expected: countForm(f), nearest: nearest(per, f.per)}
+		return &refusal{reason: quoted("per "+per) + " is not known here", expected: countForm(f), nearest: Nearest(per, f.per)}
 	}
 	n, r := whole(number, f.least(1))
 	if r != nil {
@@ -221,7 +221,7 @@ func (v *SendRate) read(s string, _ field) *refusal {
 	}
 	m := quantityPattern.FindStringSubmatch(s)
 	if m == nil || m[2] != "" {
-		return &refusal{reason: quoted(s) + " is not a rate", expected: sendRateForm, nearest: nearest(s, []string{"max"})}
+		return &refusal{reason: quoted(s) + " is not a rate", expected: sendRateForm, nearest: Nearest(s, []string{"max"})}
 	}
 	value, err := strconv.ParseFloat(strings.ReplaceAll(m[1], "_", ""), 64)
 	if err != nil || value <= 0 || value > countMax {
