@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"sync"
@@ -80,7 +78,7 @@ func (s *Session) lab() bool {
 	return slices.ContainsFunc(s.rig.Hosts, func(h rundir.Host) bool { return h.Lab })
 }
 
-// agentPath is where krig-agent is on a host; on this machine it is beside krig.
+// agentPath is where krig-agent is on a host; on this machine it is krig's own.
 func (s *Session) agentPath(name string) (string, error) {
 	for _, p := range s.rig.Prepared.Hosts {
 		if p.Name == name {
@@ -90,19 +88,7 @@ func (s *Session) agentPath(name string) (string, error) {
 	if name != machine {
 		return "", errors.New("the host was not prepared")
 	}
-	dir := os.Getenv("KRIG_AGENT_DIR")
-	if dir == "" {
-		self, err := os.Executable()
-		if err != nil {
-			return "", err
-		}
-		dir = filepath.Dir(self)
-	}
-	path := filepath.Join(dir, "krig-agent-linux-"+runtime.GOARCH)
-	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("krig-agent is not beside krig: %w; build both with `make build`", err)
-	}
-	return path, nil
+	return agent.Program(runtime.GOARCH)
 }
 
 // runner runs the agent by a host's connection, as root.

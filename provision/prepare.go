@@ -5,15 +5,14 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"krig/internal/agent"
 	"krig/internal/experiment"
 	"krig/internal/remote"
 	"krig/internal/rundir"
@@ -203,24 +202,11 @@ func (w *work) java(ctx context.Context, c *remote.Conn, s *survey, again bool, 
 	return nil
 }
 
-// findAgents finds krig-agent for every architecture among the hosts: beside
-// the running krig, or in the directory that KRIG_AGENT_DIR names.
+// findAgents finds krig-agent for every architecture among the hosts.
 func findAgents(hosts []rundir.Host) (map[string]string, error) {
-	dir := os.Getenv("KRIG_AGENT_DIR")
-	if dir == "" {
-		self, err := os.Executable()
-		if err != nil {
-			return nil, err
-		}
-		dir = filepath.Dir(self)
-	}
 	out := map[string]string{}
 	for _, h := range hosts {
-		file := filepath.Join(dir, "krig-agent-linux-"+h.Arch)
-		_, err := os.Stat(file)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("%s is missing, the program that krig runs on hosts: make it with `make build`", file)
-		}
+		file, err := agent.Program(h.Arch)
 		if err != nil {
 			return nil, err
 		}
