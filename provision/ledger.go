@@ -12,7 +12,7 @@ const (
 	kindFilesystem = "filesystem" // a device that held nothing before
 	kindMount      = "mount"      // a mount point
 	kindPackage    = "package"    // an installed package; kept
-	kindProcess    = "kafka"      // a process: the server.properties that it alone has as an argument, known before its id is
+	kindKafka      = "kafka"      // a process: the server.properties that it alone has as an argument, known before its id is
 )
 
 // recorded writes every entry's intent, does the thing, and records that all

@@ -59,7 +59,7 @@ func (s *site) launchOne(ctx context.Context, n *node, format string) (int, erro
 	args := append([]string{n.logFile, config, n.dir, format, n.prepared.Java, jars},
 		jvmFlags(n, s.cell.Kafka.JVM, s.l.logging(), s.jars)...)
 	var out string
-	entry := rundir.Entry{Kind: kindProcess, Scope: n.host.Name, Ref: config}
+	entry := rundir.Entry{Kind: kindKafka, Scope: n.host.Name, Ref: config}
 	err = s.run.Ledger.Do(entry, func() (err error) {
 		out, err = runScript(ctx, c, startScript, args...)
 		return err
@@ -134,7 +134,7 @@ func endProcesses(ctx context.Context, run *rundir.Run, c *remote.Conn, host str
 	if _, err := runScript(ctx, c, stopScript, args...); err != nil {
 		return fmt.Errorf("stopping Kafka: %w", err)
 	}
-	return undone(run, host, kindProcess, configs...)
+	return undone(run, host, kindKafka, configs...)
 }
 
 // asConfigs marks paths, so that a script that looks for processes with them

@@ -81,7 +81,7 @@ func undo(ctx context.Context, c *remote.Conn, l layout, e rundir.Entry) error {
 	switch e.Kind {
 	case kindPackage:
 		return nil // kept, and told
-	case kindProcess:
+	case kindKafka:
 		return sh(stopScript, "1", "config="+e.Ref)
 	case kindMount:
 		return sh(unmountScript, e.Ref)

@@ -124,7 +124,7 @@ func programs(cells []*experiment.Cell) []finding {
 	for _, w := range wanted {
 		f := finding{What: w[0], OK: true}
 		if _, err := exec.LookPath(w[0]); err != nil {
-			f.OK, f.Remedy = false, "apt-get install -y --no-install-recommends " + w[1]
+			f.OK, f.Remedy = false, "apt-get install -y --no-install-recommends "+w[1]
 		}
 		out = append(out, f)
 	}
