@@ -175,10 +175,13 @@ func killTool(ctx context.Context, words string) error {
 }
 
 func perftoolFile(path string) (*perftool.Producer, error) {
-	f, err := os.Open(path)
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	return perftool.ReadProducer(f)
+	var r perftool.ProducerReader
+	for line := range strings.Lines(string(text)) {
+		r.Line(time.Time{}, strings.TrimSuffix(line, "\n"))
+	}
+	return r.Result(), nil
 }

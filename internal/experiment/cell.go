@@ -104,9 +104,6 @@ func (c *Cell) WorkerCount() int {
 	return n
 }
 
-// ControllerCount is the number of processes in the quorum, at least 1.
-func (c *Cell) ControllerCount() int { return c.Quorum().Count }
-
 // Quorum says where the controllers are. Without a pool of controllers it is
 // one process of its own on the first broker's host.
 func (c *Cell) Quorum() Quorum {
@@ -149,12 +146,6 @@ func (c *Cell) Replicas() int64 {
 func (c *Cell) BrokerDisk() Disk {
 	pool, _ := c.Rig.owner("brokers")
 	return c.Rig.pool(pool).Disk
-}
-
-// DiskBytes is the size of all brokers' data disks together; 0 where brokers
-// have none of their own.
-func (c *Cell) DiskBytes() int64 {
-	return times(int64(c.BrokerDisk().Size), int64(c.BrokerCount()))
 }
 
 // LoadBytes is what the measured records of one repeat take on all brokers

@@ -193,7 +193,7 @@ func TestMatrixSupplies(t *testing.T) {
 	if n := plan.Cells[0].BrokerCount(); n != 1 {
 		t.Errorf("got %d brokers", n)
 	}
-	if c := plan.Cells[1]; c.Rig.Controllers.Memory != 2<<30 || c.ControllerCount() != 3 {
+	if c := plan.Cells[1]; c.Rig.Controllers.Memory != 2<<30 || c.Quorum().Count != 3 {
 		t.Errorf("got controllers %+v", c.Rig.Controllers)
 	}
 }
@@ -223,8 +223,8 @@ func TestCellCounts(t *testing.T) {
 				}
 			}
 			topics := int64(2 * tt.brokers)
-			got := fmt.Sprint(c.BrokerCount(), c.WorkerCount(), c.ControllerCount(), c.Quorum(), c.Resolve(c.Bench.Topics), c.Replicas(), c.Resolve(c.Bench.Producers), c.Resolve(c.Bench.Consumers), c.Resolve(c.Bench.Records), c.LoadBytes())
-			want := fmt.Sprint(tt.brokers, tt.workers, tt.quorum.Count, tt.quorum, topics, 3*topics, 2*topics, tt.workers, 20*topics, 20*topics*(1024+16))
+			got := fmt.Sprint(c.BrokerCount(), c.WorkerCount(), c.Quorum(), c.Resolve(c.Bench.Topics), c.Replicas(), c.Resolve(c.Bench.Producers), c.Resolve(c.Bench.Consumers), c.Resolve(c.Bench.Records), c.LoadBytes())
+			want := fmt.Sprint(tt.brokers, tt.workers, tt.quorum, topics, 3*topics, 2*topics, tt.workers, 20*topics, 20*topics*(1024+16))
 			if got != want {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}

@@ -2,7 +2,6 @@ package perftool
 
 import (
 	"fmt"
-	"io"
 	"regexp"
 	"strconv"
 	"strings"
@@ -221,12 +220,3 @@ func (row *ConsumerRow) figure(name string) (into **float64, read func(string) *
 
 // Result is what was read so far. It shares memory with the reader.
 func (r *ConsumerReader) Result() *Consumer { return &r.out }
-
-// ReadConsumer reads the consumer tool's whole output.
-func ReadConsumer(in io.Reader) (*Consumer, error) {
-	var r ConsumerReader
-	if err := eachLine(in, r.Line); err != nil {
-		return nil, fmt.Errorf("reading the consumer tool's output: %w", err)
-	}
-	return r.Result(), nil
-}

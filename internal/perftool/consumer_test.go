@@ -36,7 +36,7 @@ func TestConsumer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := readConsumer(t, string(data))
+			c := consumerOf(string(data))
 			if len(c.Rows) != 1 || len(c.Warnings)+len(c.Other) > 0 || c.Detailed {
 				t.Fatalf("got %+v", c)
 			}
@@ -46,13 +46,13 @@ func TestConsumer(t *testing.T) {
 	}
 }
 
-func readConsumer(t *testing.T, text string) *Consumer {
-	t.Helper()
-	c, err := ReadConsumer(strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
+// consumerOf reads a whole output.
+func consumerOf(text string) *Consumer {
+	var r ConsumerReader
+	for line := range strings.Lines(text) {
+		r.Line(strings.TrimRight(line, "\r\n"))
 	}
-	return c
+	return r.Result()
 }
 
 func sameRow(t *testing.T, got ConsumerRow, want row) {
@@ -106,7 +106,7 @@ func TestConsumerForms(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c := readConsumer(t, tt.text)
+			c := consumerOf(tt.text)
 			if len(c.Rows) != tt.rows || c.Detailed != tt.detailed || !reflect.DeepEqual(c.Warnings, tt.warnings) {
 				t.Fatalf("got %+v", c)
 			}

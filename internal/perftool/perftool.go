@@ -1,7 +1,6 @@
 // Package perftool reads what Kafka's own performance tools print, in every
-// form since Kafka 0.8. It is a package of its own because two stages need it
-// that import nothing of each other: bench runs the tools, and reports
-// compares with output that somebody else has kept.
+// form since Kafka 0.8. It is a package of its own because it knows nothing of
+// how the tools are run: output that somebody else has kept reads the same.
 //
 // All values are in base units: seconds, bytes, bytes/s, records/s. The tools'
 // "MB" is 1024 × 1024 bytes in every version. What a tool printed as NaN or
@@ -18,10 +17,6 @@ import (
 
 // mib is what both tools call an MB.
 const mib = 1 << 20
-
-// lineMax bounds one line of output: a longer one is cut. Real lines have at most
-// a few hundred characters; stack traces and metric tables some thousands.
-const lineMax = 64 << 10
 
 // prefix is what some builds log before each line of a result.
 var prefix = regexp.MustCompile(`^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[,.:]\d{1,3})\]\s+(?:[A-Z]+ )?`)

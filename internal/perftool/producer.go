@@ -1,9 +1,6 @@
 package perftool
 
 import (
-	"bufio"
-	"fmt"
-	"io"
 	"regexp"
 	"strconv"
 	"strings"
@@ -213,36 +210,3 @@ func (r *ProducerReader) oldRow(line string) bool {
 
 // Result is what was read so far. It shares memory with the reader.
 func (r *ProducerReader) Result() *Producer { return &r.out }
-
-// ReadProducer reads the producer tool's whole output.
-func ReadProducer(in io.Reader) (*Producer, error) {
-	var r ProducerReader
-	if err := eachLine(in, func(line string) { r.Line(time.Time{}, line) }); err != nil {
-		return nil, fmt.Errorf("reading the producer tool's output: %w", err)
-	}
-	return r.Result(), nil
-}
-
-// eachLine hands on every line, each cut at lineMax.
-func eachLine(in io.Reader, do func(string)) error {
-	r := bufio.NewReaderSize(in, lineMax)
-	for {
-		line, isPrefix, err := r.ReadLine()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		do(string(line))
-		for isPrefix && err == nil {
-			_, isPrefix, err = r.ReadLine()
-		}
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
