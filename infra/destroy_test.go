@@ -2,6 +2,7 @@ package infra_test
 
 import (
 	"os/exec"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -88,8 +89,9 @@ func TestStuckChild(t *testing.T) {
 func TestNoSuchEngine(t *testing.T) {
 	c := labtest.Spec{Workers: 1}.Cell()
 	c.Rig.Engine = "shovel"
-	if got := find(infra.Check(t.Context(), []*experiment.Cell{c}), "provider lab has no engine shovel"); len(got) != 1 || got[0].Path != "rigs.lab.engine" {
-		t.Errorf("the check finds %+v", got)
+	want := []experiment.Problem{{Path: "rigs.lab.engine", Reason: "provider lab has no engine shovel", Expected: "direct"}}
+	if got := infra.Refuse(c); !reflect.DeepEqual(got, want) {
+		t.Errorf("refused are %+v", got)
 	}
 	run, err := rundir.Create(t.TempDir(), "engine", time.Now())
 	if err != nil {
