@@ -168,7 +168,7 @@ func (c *conductor) unread() []int {
 func (c *conductor) begin(ctx context.Context) bool {
 	c.counter.base(ctx)
 	ahead := 500*time.Millisecond + time.Duration(len(c.workers))*20*time.Millisecond
-	c.start = time.Now().Add(ahead).Truncate(time.Millisecond)
+	c.start = time.Now().UTC().Add(ahead).Truncate(time.Millisecond)
 	warmup, _ := c.window()
 	c.counter.begin(ctx, c.start, warmup)
 	for _, w := range c.workers {

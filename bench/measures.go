@@ -98,6 +98,7 @@ func later(a, b time.Time) time.Time {
 }
 
 func (c *conductor) phases(steady result.Phase) []result.Phase {
+	steady.Start, steady.End = steady.Start.UTC(), steady.End.UTC()
 	if steady.Start.After(c.start) {
 		return []result.Phase{{Name: "warmup", Start: c.start, End: steady.Start}, steady}
 	}

@@ -39,9 +39,13 @@ func (m *perftestMeasured) consumed() {
 	// time that they shared: while they overlap well the sum of their rates is that.
 	if common < 0.9*span {
 		rate, rateBytes = float64(records)/span, size/span
+		m.warn("the consumers overlapped by %.0f %%: their rate is what they read from the first fetch to the last", 100*max(0, common)/span)
 		if !slices.Contains(m.out.marks, result.NotAligned) {
 			m.out.marks = append(m.out.marks, result.NotAligned)
 		}
+	}
+	if produced, ok := m.out.measures.Get("produce.rate"); ok && rate > produced*1.01 {
+		m.warn("consume.rate is above produce.rate: the consumers' tool counts from its first fetch, which found records waiting")
 	}
 	m.out.measures.Set("consume.rate", rate, result.RecordsPerSecond)
 	m.out.measures.Set("consume.throughput", rateBytes, result.BytesPerSecond)

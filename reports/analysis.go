@@ -103,6 +103,9 @@ func (a *analysis) nameCells() {
 				c.values = append(c.values, v)
 				words = append(words, x.words(v))
 			}
+			if len(a.families) > 1 {
+				words = append(words, f.fixed()...)
+			}
 			c.name, c.phrase = strings.Join(words, ", "), f.phrase(c, nil)
 			if c.name == "" {
 				c.name = a.plan.Name

@@ -92,6 +92,18 @@ func families(cells []*cellView) []*family {
 	return out
 }
 
+// fixed is what a family's block sets without varying it, which tells the
+// family from others.
+func (f *family) fixed() []string {
+	var out []string
+	for _, a := range f.cells[0].plan.Axes {
+		if len(distinct(f.cells, a.Path)) == 1 {
+			out = append(out, pathLabel(a.Path)+" "+a.Value)
+		}
+	}
+	return out
+}
+
 // axesOf finds the axes along which cells vary.
 func axesOf(cells []*cellView) []*axis {
 	var axes []*axis

@@ -68,10 +68,7 @@ func (a *analysis) pageCells() ([]pageCell, error) {
 	if a.measured() {
 		best = a.bestCell()
 	}
-	d, err := a.detail()
-	if err != nil {
-		return nil, err
-	}
+	d := a.detail()
 	var out []pageCell
 	for _, c := range a.cells {
 		p := pageCell{Anchor: c.anchor, Name: c.name, Marks: c.diag.marks, Open: len(a.cells) <= unfolded || c == best}
@@ -96,13 +93,13 @@ func (a *analysis) pageCells() ([]pageCell, error) {
 type detail float64
 
 // detail reads how many samples there are in all.
-func (a *analysis) detail() (detail, error) {
+func (a *analysis) detail() detail {
 	n := 0
 	for _, c := range a.cells {
 		for _, try := range attempts(c.result) {
 			file, err := readSeries(a.run, try)
-			if err != nil {
-				return 1, err
+			if err != nil { // pageRepeat says so
+				continue
 			}
 			for _, t := range a.tracks(try.Repeat, file) {
 				for _, l := range t.lines {
@@ -111,7 +108,7 @@ func (a *analysis) detail() (detail, error) {
 			}
 		}
 	}
-	return detail(min(1, float64(pageBytes)/float64(max(1, n*sampleBytes)))), nil
+	return detail(min(1, float64(pageBytes)/float64(max(1, n*sampleBytes))))
 }
 
 // points is how many points a line of n samples may have.
@@ -145,7 +142,8 @@ func (a *analysis) pageRepeat(c *cellView, try attempt, open bool, d detail) (pa
 	}
 	file, err := readSeries(a.run, try)
 	if err != nil {
-		return p, err
+		p.Reason = strings.TrimPrefix(p.Reason+"; there are no pictures: "+plain(err.Error()), "; ")
+		return p, nil
 	}
 	tracks := a.tracks(try.Repeat, file)
 	if len(tracks) == 0 {

@@ -242,6 +242,45 @@ func TestDamagedRepeat(t *testing.T) {
 	}
 }
 
+// A damaged series costs its own pictures; the page says so.
+func TestDamagedSeries(t *testing.T) {
+	run := disks(1).write(t)
+	if err := run.WriteFile([]byte(`{"schema":`), "cells", "brokers-2-hdd", "1", "series.json"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Write(run); err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(run.Path("report.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(page), "there are no pictures: reading the series of 1 of cell brokers-2-hdd"); n != 1 {
+		t.Errorf("the page says %d times that the series cannot be read", n)
+	}
+}
+
+// A cell whose block varies nothing is called by what the block sets.
+func TestCellOfItsOwnBlock(t *testing.T) {
+	s := disks(1)
+	c := diskCell(1, "ssd")
+	c.ID, c.Bench.Driver = "driver-perftest", "perftest"
+	c.Axes = []experiment.Axis{{Path: "bench.driver", Value: "perftest"}}
+	s.add(c)
+	run := s.write(t)
+	r, err := Write(run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := analyse(run, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := a.cells[len(a.cells)-1].name; got != "driver perftest" {
+		t.Errorf("it is called %q", got)
+	}
+}
+
 // What stands in an experiment's values is text in the page, never markup.
 func TestHostileWords(t *testing.T) {
 	s := oneCell()
