@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"krig/internal/experiment"
 )
@@ -193,92 +192,6 @@ func compare(t *testing.T, got, want []string) {
 	}
 }
 
-func TestLoadChecksCells(t *testing.T) {
-	const bench = "bench:\n  duration: 10s\n"
-	tests := []struct {
-		name, old, new string
-		want           []string
-	}{
-		{"no workers", "    workers: {count: 2}\n", "", []string{"exp.yaml:5:5: rigs.lab.workers: is missing; expected a pool of hosts, such as workers: {count: 1}"}},
-		{"pool without hosts", "workers: {count: 2}", "workers: {memory: 1GiB}", []string{
-			"exp.yaml:7:14: rigs.lab.workers: has no hosts; expected count, or on: with the pool whose hosts it shares"}},
-		{"circle", "{count: 3}\n    workers: {count: 2}", "{on: workers}\n    workers: {on: brokers}", []string{
-			"exp.yaml:6:19: rigs.lab.brokers.on: goes in a circle; expected a pool with hosts of its own",
-			"exp.yaml:7:19: rigs.lab.workers.on: goes in a circle; expected a pool with hosts of its own"}},
-		{"on itself", "workers: {count: 2}", "workers: {on: workers}", []string{
-			"exp.yaml:7:19: rigs.lab.workers.on: goes in a circle; expected a pool with hosts of its own"}},
-		{"on a pool that is not there", "workers: {count: 2}", "workers: {on: controllers}", []string{
-			"exp.yaml:7:19: rigs.lab.workers.on: there are no controllers in rig lab; expected a pool that the rig has"}},
-		{"more than the pool shared", "workers: {count: 2}", "workers: {on: brokers, count: 4}", []string{
-			"exp.yaml:7:35: rigs.lab.workers.count: 4 is more than the 3 hosts of brokers; expected at most 3"}},
-		{"a disk of shared hosts", "workers: {count: 2}", "workers: {on: brokers, disk: {}, cpus: 2}", []string{
-			"exp.yaml:7:34: rigs.lab.workers.disk: the hosts are those of brokers, which say what they have; expected brokers.disk",
-			"exp.yaml:7:44: rigs.lab.workers.cpus: the hosts are those of brokers, which say what they have; expected brokers.cpus"}},
-		{"profile and figures", "{count: 3}", "{count: 3, disk: {profile: ssd, write: 5MB/s}}", []string{
-			"exp.yaml:6:41: rigs.lab.brokers.disk.profile: stands beside write, read or iops; expected a profile, or figures of its own"}},
-		{"replicas above brokers", bench, bench + "  replication_factor: 4\n", []string{
-			"exp.yaml:10:23: bench.replication_factor: 4 replicas need as many brokers; expected at most 3, the number of brokers"}},
-		{"too old", bench, "kafka: {version: 2.7.1}\n" + bench, []string{"exp.yaml:8:18: kafka.version: 2.7.1 is too old; expected 2.8.0 or later"}},
-		{"preview", bench, "kafka: {version: 3.2.3}\n" + bench, []string{
-			"exp.yaml:8:18: kafka.version: KRaft was a preview in Kafka 3.2.3, and mode zookeeper is not built yet; expected 3.3.0 or later"}},
-		{"as written", bench, "kafka: {version: 3.10}\n" + bench, []string{
-			`exp.yaml:8:18: kafka.version: "3.10" is not a version of Kafka; expected three numbers, such as 4.4.0`}},
-		{"combined", bench, "kafka: {mode: combined}\n" + bench, nil},
-		{"archive without sum", bench, "kafka: {source: {archive: http://h/k.tgz}}\n" + bench, []string{
-			"exp.yaml:8:17: kafka.source: has an archive without its sha512; expected sha512, as published beside the archive"}},
-		{"archive not there", bench, "kafka: {source: {archive: k.tgz, sha512: abc}}\n" + bench, []string{
-			"exp.yaml:8:27: kafka.source.archive: there is no file k.tgz; expected a .tgz of Kafka",
-			`exp.yaml:8:42: kafka.source.sha512: "abc" is not a SHA-512; expected 128 hexadecimal digits`}},
-		{"archive and directory", bench, "kafka: {source: {archive: k.tgz, directory: k}}\n" + bench, []string{
-			"exp.yaml:8:17: kafka.source: has a directory and an archive; expected one of the two"}},
-		{"heap above memory", bench, "kafka: {jvm: {heap: 2GiB}}\n" + bench, []string{
-			"exp.yaml:8:21: kafka.jvm.heap: 2GiB and a controller's 256MiB of heap take all of the host's 2GiB; expected less, or more brokers.memory"}},
-		{"memory below the heap", "{count: 3}", "{count: 3, memory: 1GiB}", []string{
-			"exp.yaml:6:33: rigs.lab.brokers.memory: 1GiB leaves nothing beside a broker's heap of 1GiB and a controller's 256MiB; expected more than 1280MiB, or a smaller kafka.jvm.heap"}},
-		{"hosts too small to be made", "workers: {count: 2}", "workers: {count: 2, memory: 1MiB, cpus: 0.001, disk: {size: 1MiB}}", []string{
-			"exp.yaml:7:33: rigs.lab.workers.memory: 1MiB is too little for a host; expected 64MiB or more",
-			"exp.yaml:7:45: rigs.lab.workers.cpus: 0.001 is less than the kernel can give; expected 0.01 or more",
-			"exp.yaml:7:65: rigs.lab.workers.disk.size: 1MiB is too small for a file system; expected 300MiB or more"}},
-		{"no sample inside the load", bench, bench + "collect: {interval: 1m}\n", []string{
-			"exp.yaml:10:21: collect.interval: 1m is longer than the load of 10s, which no sample would see; expected less than bench.duration"}},
-		{"nothing to read", bench, bench + "  producers: 0\n  consumers: 1\n", []string{
-			"exp.yaml:11:14: bench.consumers: there are no records to read without producers; expected bench.producers above 0"}},
-		{"no load", bench, bench + "  producers: 0\n", []string{
-			"exp.yaml:10:14: bench.producers: without producers and consumers there is no load; expected 1 or more, such as 1 per worker"}},
-		{"two ends", bench, bench + "  records: 5\n", []string{
-			"exp.yaml:9:13: bench.duration: stands beside records, and each would end the load; expected one of the two"}},
-		{"too short", bench, "bench:\n  duration: 500ms\n", []string{
-			"exp.yaml:9:13: bench.duration: 500ms is too short to see anything; expected 1s or more"}},
-		{"limit inside the load", bench, bench + "  limit: 12s\n", []string{
-			"exp.yaml:10:10: bench.limit: 12s would end the repeat inside its 15s of load; expected more than warmup and duration together"}},
-		{"interval", bench, bench + "collect: {interval: 1500ms}\n", []string{
-			"exp.yaml:10:21: collect.interval: 1.5s is not possible; expected whole seconds, 1s or more"}},
-		{"beyond the disks", bench, "bench:\n  records: 30_000_000\n  replication_factor: 2\n  partitions: 3\n", []string{
-			"exp.yaml:9:12: bench.records: 30000000 records of 1KiB in 2 replicas take up to 19.4GiB on one broker, whose disk has 8GiB; expected at most 90 % of the disk: fewer records, a larger disk or more partitions and brokers"}},
-		{"one partition on one of three disks", bench, "bench:\n  records: 8_000_000\n", []string{
-			"exp.yaml:9:12: bench.records: 8000000 records of 1KiB in 1 replicas take up to 7.7GiB on one broker, whose disk has 8GiB; expected at most 90 % of the disk: fewer records, a larger disk or more partitions and brokers"}},
-		{"the same over three disks", bench, "bench:\n  records: 8_000_000\n  partitions: 1 per broker\n", nil},
-		{"a fault hides only what follows from it", bench, "kafka: {version: 1}\n" + bench + "  replication_factor: 9\n  topics: x\n", []string{
-			`exp.yaml:8:18: kafka.version: "1" is not a version of Kafka; expected three numbers, such as 4.4.0`,
-			"exp.yaml:11:23: bench.replication_factor: 9 replicas need as many brokers; expected at most 3, the number of brokers",
-			`exp.yaml:12:11: bench.topics: "x" is not a whole number; expected a whole number, such as 3 or 2_000_000, or one per broker, worker, such as 4 per broker`}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			_, got := load(t, edit(t, minimal, tt.old, tt.new))
-			for i := range got { // paths in reasons are absolute
-				got[i] = strings.ReplaceAll(got[i], os.TempDir(), "")
-			}
-			compare(t, got, tt.want)
-		})
-	}
-	t.Run("mode combined and controllers", func(t *testing.T) {
-		text := edit(t, minimal, "    workers", "    controllers: {count: 1}\n    workers") + "kafka: {mode: combined}\n"
-		_, got := load(t, text)
-		compare(t, got, []string{"exp.yaml:7:18: rigs.lab.controllers: with mode combined the brokers are the controllers; expected no controllers, or kafka.mode: kraft"})
-	})
-}
-
 func TestBenchNames(t *testing.T) {
 	const other = "; expected at most 40 letters, digits, - and _, beginning with a letter or a digit"
 	head := strings.TrimSuffix(minimal, "bench:\n  duration: 10s\n")
@@ -293,71 +206,6 @@ func TestBenchNames(t *testing.T) {
 	} {
 		_, got := load(t, head+text)
 		compare(t, got, want)
-	}
-}
-
-func TestQuantities(t *testing.T) {
-	const fits = "kafka.broker.message.max.bytes=9000000000000"
-	for text, want := range map[string]int64{"1B": 1, "800B": 800, "1kB": 1000, "1KiB": 1024, "16 KiB": 16384, "1.5KiB": 1536, "2_000MB": 2e9, "1MiB": 1 << 20,
-		"0.5GB": 5e8, "8GiB": 8 << 30, "1TB": 1e12, "1TiB": 1 << 40, "0.1MB": 1e5} {
-		_, plan := good(t, minimal, "bench.record_size="+text, "brokers.disk.write="+text+"/s", "brokers.disk.size=4TiB", fits)
-		c := plan.Cells[0]
-		if int64(c.Bench.RecordSize) != want || int64(c.Rig.Brokers.Disk.Write) != want {
-			t.Errorf("%s: got %d and %d, want %d", text, c.Bench.RecordSize, c.Rig.Brokers.Disk.Write, want)
-		}
-		again := c.Bench.RecordSize.String()
-		if _, plan := good(t, minimal, "bench.record_size="+again, fits); int64(plan.Cells[0].Bench.RecordSize) != want {
-			t.Errorf("%s is written %s, which is another size", text, again)
-		}
-	}
-	for text, want := range map[string]int64{"1kbit": 1000, "100mbit": 1e8, "2.5gbit": 25e8} {
-		_, plan := good(t, minimal, "workers.network.rate="+text)
-		rate := plan.Cells[0].Rig.Workers.Network.Rate
-		if _, again := good(t, minimal, "workers.network.rate="+rate.String()); int64(rate) != want || again.Cells[0].Rig.Workers.Network.Rate != rate {
-			t.Errorf("%s: got %d, written %s", text, rate, rate)
-		}
-	}
-	for text, want := range map[string]time.Duration{"1500ms": 1500 * time.Millisecond, "90s": 90 * time.Second, "5 s": 5 * time.Second, "1h": time.Hour, "1h30m": 90 * time.Minute, "0.5h": 30 * time.Minute, "2m5s": 125 * time.Second} {
-		_, plan := good(t, minimal, "bench.duration="+text)
-		d := plan.Cells[0].Bench.Duration
-		if _, again := good(t, minimal, "bench.duration="+d.String()); time.Duration(d) != want || again.Cells[0].Bench.Duration != d {
-			t.Errorf("%s: got %v, written %s", text, time.Duration(d), d)
-		}
-	}
-	for text, want := range map[string]experiment.SendRate{"max": {Max: true}, "5000": {Value: 5000}, "2_000": {Value: 2000}, "0.5": {Value: 0.5}} {
-		_, plan := good(t, minimal, "bench.rate="+text)
-		rate := plan.Cells[0].Bench.Rate
-		if _, again := good(t, minimal, "bench.rate="+rate.String()); rate != want || again.Cells[0].Bench.Rate != rate {
-			t.Errorf("%s: got %+v, written %s", text, rate, rate)
-		}
-	}
-}
-
-func TestQuantitiesRefused(t *testing.T) {
-	for set, want := range map[string]string{
-		"bench.record_size=0B":         `"0B" is below 1B; expected a size with its unit, such as 800B, 16KiB or 8GiB`,
-		"bench.record_size=0.3B":       `"0.3B" is below 1B; expected a size with its unit, such as 800B, 16KiB or 8GiB`,
-		"bench.record_size=1.0001kB":   `"1.0001kB" is not a whole number; expected a size with its unit, such as 800B, 16KiB or 8GiB`,
-		"bench.record_size=9e9GB":      `"9e9GB" has the unknown unit "e9GB"; expected a size with its unit, such as 800B, 16KiB or 8GiB`,
-		"bench.record_size=9999999TiB": `"9999999TiB" is too large; expected a size with its unit, such as 800B, 16KiB or 8GiB`,
-		"bench.record_size=-1B":        `"-1B" is not a quantity; expected a size with its unit, such as 800B, 16KiB or 8GiB`,
-		"bench.record_size=1GIB":       `"1GIB" has the unknown unit "GIB"; expected a size with its unit, such as 800B, 16KiB or 8GiB; did you mean 1GiB?`,
-		"brokers.disk.write=30MiB":     `"30MiB" has the unknown unit "MiB"; expected a size a second with its unit, such as 30MiB/s; did you mean 30MiB/s?`,
-		"bench.duration=0s":            `"0s" is no length of time; expected more than 0s`,
-		"bench.duration=-5s":           `"-5s" is not a length of time; expected a length of time with its unit, such as 500ms, 30s, 5m or 1h30m`,
-		"bench.duration=1000000000h":   `"1000000000h" is too long; expected a length of time with its unit, such as 500ms, 30s, 5m or 1h30m`,
-		"bench.rate=0":                 `0 is out of range; expected more than 0 and at most 1e12 records a second, or max`,
-		"bench.rate=maxx":              `"maxx" is not a rate; expected records a second, such as 5000, or max; did you mean max?`,
-		"brokers.cpus=0":               `"0" is not a number above 0; expected a number above 0, such as 2 or 0.5`,
-		"seed=-1":                      `"-1" is not a whole number from 0 to 18446744073709551615; expected a whole number, such as 42`,
-	} {
-		_, got := load(t, minimal, set)
-		path, _, _ := strings.Cut(set, "=")
-		full := path
-		if strings.HasPrefix(path, "brokers") {
-			full = "rigs.lab." + path
-		}
-		compare(t, got, []string{"--set " + set + ": " + full + ": " + want})
 	}
 }
 
@@ -390,88 +238,6 @@ func TestLoadUnreadable(t *testing.T) {
 		_, got := load(t, text)
 		compare(t, got, []string{want})
 	}
-}
-
-func TestDefaults(t *testing.T) {
-	_, plan := good(t, "version: 1\nname: t\nrigs: {lab: {provider: lab, brokers: {count: 2}, workers: {count: 3}}}\nbench: {}\n")
-	c := plan.Cells[0]
-	if c.ID != "cell" || len(c.Axes) != 0 || c.RigName != "lab" {
-		t.Errorf("got cell %q of rig %q with axes %v", c.ID, c.RigName, c.Axes)
-	}
-	checks := map[string][2]any{
-		"engine":       {c.Rig.Engine, "direct"},
-		"broker disk":  {c.Rig.Brokers.Disk, experiment.Disk{Size: 8 << 30, Profile: "none"}},
-		"worker disk":  {c.Rig.Workers.Disk, experiment.Disk{}},
-		"memory":       {c.Rig.Workers.Memory, experiment.Bytes(2 << 30)},
-		"controllers":  {c.Rig.Controllers, experiment.Pool{}},
-		"version":      {c.Kafka.Version, "4.4.0"},
-		"mode":         {c.Kafka.Mode, "kraft"},
-		"source":       {c.Kafka.Source, experiment.Source{}},
-		"heap":         {c.Kafka.JVM.Heap, experiment.Bytes(1 << 30)},
-		"driver":       {c.Bench.Driver, "native"},
-		"topics":       {c.Bench.Topics, experiment.Count{N: 1, Set: true}},
-		"producers":    {c.Bench.Producers, experiment.Count{N: 1, Per: "worker", Set: true}},
-		"consumers":    {c.Bench.Consumers, experiment.Count{Set: true}},
-		"records":      {c.Bench.Records, experiment.Count{}},
-		"rate":         {c.Bench.Rate, experiment.SendRate{Max: true}},
-		"warmup":       {c.Bench.Warmup.String(), "5s"},
-		"duration":     {c.Bench.Duration.String(), "30s"},
-		"record size":  {c.Bench.RecordSize, experiment.Bytes(1024)},
-		"replicas":     {c.Bench.ReplicationFactor, 1},
-		"collect":      {c.Collect, experiment.Collect{Interval: 1e9, Sar: true, Iostat: true}},
-		"visits":       {len(plan.Visits), 1},
-		"order":        {plan.Order, "blocked"},
-		"quorum":       {c.Quorum(), experiment.Quorum{Pool: "brokers", Count: 1}},
-		"retries":      {mustExperiment(t).Retries, 1},
-		"resolved":     {c.Resolve(c.Bench.Producers), int64(3)},
-		"worker count": {c.WorkerCount(), 3},
-	}
-	for name, pair := range checks {
-		if pair[0] != pair[1] {
-			t.Errorf("%s: got %v, want %v", name, pair[0], pair[1])
-		}
-	}
-}
-
-func mustExperiment(t *testing.T) *experiment.Experiment {
-	f, _ := good(t, minimal)
-	return f.Experiment
-}
-
-func TestDefaultsThatDepend(t *testing.T) {
-	tests := []struct{ name, bench, warmup, duration, consumers string }{
-		{"records", "{records: 1000}", "0s", "0s", "0"},
-		{"records and warm-up", "{records: 1000, warmup: 2s}", "2s", "0s", "0"},
-		{"no warm-up", "{warmup: 0s}", "0s", "30s", "0"},
-		{"consumer settings", "{consumer: {fetch.min.bytes: 1}}", "5s", "30s", "1 per worker"},
-		{"no consumers all the same", "{consumer: {fetch.min.bytes: 1}, consumers: 0}", "5s", "30s", "0"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			_, plan := good(t, edit(t, minimal, "bench:\n  duration: 10s\n", "bench: "+tt.bench+"\n"))
-			b := plan.Cells[0].Bench
-			got := []string{b.Warmup.String(), b.Duration.String(), b.Consumers.String()}
-			compare(t, got, []string{tt.warmup, tt.duration, tt.consumers})
-		})
-	}
-}
-
-func TestScalarsAsWritten(t *testing.T) {
-	_, plan := good(t, minimal+`kafka:
-  broker: {compression.type: zstd, a: 3.10, b: 2_000_000, c: 0x1F, d: yes, e: "true", f: '', g: 1e3, h: ~x}
-  jvm: {flags: [-XX:+UseG1GC, -Da=1]}
-`)
-	want := map[string]string{"compression.type": "zstd", "a": "3.10", "b": "2_000_000", "c": "0x1F", "d": "yes", "e": "true", "f": "", "g": "1e3", "h": "~x"}
-	got := plan.Cells[0].Kafka.Broker
-	if len(got) != len(want) {
-		t.Errorf("got %d settings, want %d", len(got), len(want))
-	}
-	for k, v := range want {
-		if got[k] != v {
-			t.Errorf("%s: got %q, want %q", k, got[k], v)
-		}
-	}
-	compare(t, plan.Cells[0].Kafka.JVM.Flags, []string{"-XX:+UseG1GC", "-Da=1"})
 }
 
 func TestSet(t *testing.T) {
@@ -508,59 +274,6 @@ func TestSet(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			_, got := load(t, tt.text, tt.set...)
 			compare(t, got, tt.want)
-		})
-	}
-}
-
-// A stage's check is asked of every cell, also beside errors of the file, and
-// answers once for each place.
-func TestCheckAsksStages(t *testing.T) {
-	text := minimal + "  producer: {acks: all}\nmatrix:\n  bench.producer.linger.ms: [5, bad]\n  brokers.count: [1, 2]\n"
-	f, errs := load(t, text)
-	if errs != nil {
-		t.Fatal(errs)
-	}
-	stage := func(c *experiment.Cell) []experiment.Problem {
-		out := []experiment.Problem{{Path: "bench.producer.acks", Reason: "never"}}
-		if c.Bench.Producer["linger.ms"] == "bad" {
-			out = append(out, experiment.Problem{Path: "bench.producer.linger.ms", Reason: "is no number", Expected: "one"})
-		}
-		return out
-	}
-	compare(t, lines(f.Check(stage), filepath.Dir(f.Path)+"/"), []string{
-		"exp.yaml:10:20: bench.producer.acks: never (in cell linger.ms=5,brokers=1)",
-		"exp.yaml:12:33: bench.producer.linger.ms: is no number (in cell linger.ms=bad,brokers=1); expected one"})
-
-	f, errs = load(t, text+"repeat: 0\n")
-	got := lines(f.Check(stage), filepath.Dir(f.Path)+"/")
-	if len(errs) != 1 || len(got) != 3 {
-		t.Errorf("beside an error of the file: got %q and %q", errs, got)
-	}
-}
-
-func TestLocate(t *testing.T) {
-	f, plan := good(t, minimal+"matrix:\n  brokers.count: [1, 2]\n")
-	tests := []struct {
-		name string
-		p    experiment.Problem
-		line int
-		key  string
-	}{
-		{"a key", experiment.Problem{Path: "bench.duration"}, 9, "bench.duration"},
-		{"without the rig", experiment.Problem{Path: "workers.count"}, 7, "rigs.lab.workers.count"},
-		{"with the rig", experiment.Problem{Path: "rigs.lab.workers.count"}, 7, "rigs.lab.workers.count"},
-		{"a default", experiment.Problem{Path: "bench.producer.acks"}, 9, "bench.producer.acks"},
-		{"nothing of it there", experiment.Problem{Path: "kafka.broker.num.io.threads"}, 1, "kafka.broker.num.io.threads"},
-		{"an axis", experiment.Problem{Path: "brokers.count"}, 11, "rigs.lab.brokers.count"},
-		{"a matrix value", experiment.Problem{Path: "brokers.count", Cell: plan.Cells[1].ID}, 11, "rigs.lab.brokers.count"},
-		{"no key at all", experiment.Problem{Path: "nothing.such"}, 1, "nothing.such"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			e := f.Locate(tt.p)
-			if e.Line != tt.line || e.Key != tt.key || e.File != f.Path {
-				t.Errorf("got %s:%d %s, want line %d %s", e.File, e.Line, e.Key, tt.line, tt.key)
-			}
 		})
 	}
 }
