@@ -258,7 +258,7 @@ func kinds(entries []rundir.Entry) []string {
 	var order []string
 	n, seen := map[string]int{}, map[[3]string]bool{}
 	for _, e := range entries {
-		thing := [3]string{e.Kind, e.Scope, e.Ref} // one that was made sure of again has several entries
+		thing := [3]string{e.Kind, e.Scope, e.Ref}     // one that was made sure of again has several entries
 		if seen[thing] || e.Kind == rundir.KindPlace { // where things are is none of them
 			continue
 		}
