@@ -116,7 +116,6 @@ type Facts struct {
 	JVMStart   float64            `json:"jvm_start"` // seconds that one JVM start took: time limits scale with it
 	Offset     float64            `json:"offset"`    // seconds that its clock is ahead of this machine's
 	Extra      map[string]string  `json:"extra,omitempty"`
-	Figures    map[string]float64 `json:"figures,omitempty"`
 }
 
 // Machine is the name of this machine among hosts.
