@@ -104,18 +104,18 @@ type PreparedHost struct {
 // Facts are what a host said of itself before anything was changed.
 // A pointer that is nil is unknown.
 type Facts struct {
-	OS         string             `json:"os"`
-	Kernel     string             `json:"kernel"`
-	CPUModel   string             `json:"cpu_model"`
-	Processors int                `json:"processors"`
-	Memory     int64              `json:"memory"`
-	FreeSpace  int64              `json:"free_space"` // bytes, where krig's directory will be
-	Java       string             `json:"java"`       // version; "" when there is none
-	JavaMajor  int                `json:"java_major"`
-	Sysstat    string             `json:"sysstat"`   // version; "" when there is none
-	JVMStart   float64            `json:"jvm_start"` // seconds that one JVM start took: time limits scale with it
-	Offset     float64            `json:"offset"`    // seconds that its clock is ahead of this machine's
-	Extra      map[string]string  `json:"extra,omitempty"`
+	OS         string            `json:"os"`
+	Kernel     string            `json:"kernel"`
+	CPUModel   string            `json:"cpu_model"`
+	Processors int               `json:"processors"`
+	Memory     int64             `json:"memory"`
+	FreeSpace  int64             `json:"free_space"` // bytes, where krig's directory will be
+	Java       string            `json:"java"`       // version; "" when there is none
+	JavaMajor  int               `json:"java_major"`
+	Sysstat    string            `json:"sysstat"`   // version; "" when there is none
+	JVMStart   float64           `json:"jvm_start"` // seconds that one JVM start took: time limits scale with it
+	Offset     float64           `json:"offset"`    // seconds that its clock is ahead of this machine's
+	Extra      map[string]string `json:"extra,omitempty"`
 }
 
 // Machine is the name of this machine among hosts.
