@@ -62,6 +62,10 @@ func collectSettings(out map[string]setting, v reflect.Value, path string, cost 
 		for key, s := range v.Interface().(map[string]string) {
 			out[path+"."+key] = setting{value: "=" + s, cost: cost} // "" and absent differ
 		}
+	case free:
+		for key, x := range v.Interface().(Values) {
+			out[path+"."+key] = setting{value: "=" + string(x), cost: cost}
+		}
 	default:
 		out[path] = setting{value: fmt.Sprint(v.Interface()), cost: cost}
 	}

@@ -65,13 +65,17 @@ func checks() []check {
 		{"kafka.mode" + placing, checkCombined},
 		{"kafka.version kafka.mode", checkVersion},
 		{"kafka.source", checkSource},
-		{"kafka.jvm.heap kafka.mode brokers.memory" + placing, checkHeap},
-		{"brokers.disk", checkThrottle("brokers")},
-		{"controllers.disk", checkThrottle("controllers")},
-		{"workers.disk", checkThrottle("workers")},
-		{"brokers.disk.size brokers.memory brokers.cpus", checkLeast("brokers")},
-		{"controllers.disk.size controllers.memory controllers.cpus", checkLeast("controllers")},
-		{"workers.disk.size workers.memory workers.cpus", checkLeast("workers")},
+		{"kafka.jvm.heap kafka.mode brokers.memory" + placing, ofLab(checkHeap)},
+		{"brokers.disk", ofLab(checkThrottle("brokers"))},
+		{"controllers.disk", ofLab(checkThrottle("controllers"))},
+		{"workers.disk", ofLab(checkThrottle("workers"))},
+		{"brokers.disk.size brokers.memory brokers.cpus", ofLab(checkLeast("brokers"))},
+		{"controllers.disk.size controllers.memory controllers.cpus", ofLab(checkLeast("controllers"))},
+		{"workers.disk.size workers.memory workers.cpus", ofLab(checkLeast("workers"))},
+		{"module provider", checkModule},
+		{"provider brokers", checkOwn("brokers")},
+		{"provider controllers", checkOwn("controllers")},
+		{"provider workers", checkOwn("workers")},
 		{"bench.replication_factor" + placing, checkReplication},
 		{"bench.producers bench.consumers bench.topics" + placing, checkClients},
 		{"bench.records bench.duration", checkEnd},
@@ -79,6 +83,16 @@ func checks() []check {
 		{"bench.record_size bench.producer kafka.broker", checkRecordSize},
 		{"collect.interval bench.duration bench.records", checkInterval},
 		{"bench.records bench.record_size bench.replication_factor bench.topics bench.partitions bench.producers brokers.disk" + placing, checkSpace},
+	}
+}
+
+// ofLab is a check of what only hosts of the lab have.
+func ofLab(find func(*Cell) []Problem) func(*Cell) []Problem {
+	return func(c *Cell) []Problem {
+		if c.Rig.Provider != "" && c.Rig.Provider != usualProvider {
+			return nil
+		}
+		return find(c)
 	}
 }
 
@@ -101,7 +115,7 @@ func (f *File) refused(key string, c *Cell) bool {
 		return false
 	}
 	top, _, _ := strings.Cut(key, ".")
-	if slices.Contains(poolNames(), top) {
+	if _, ok := fieldNamed(fields(reflect.TypeFor[Rig]()), top); ok {
 		return f.found.poisons("rigs." + c.RigName + "." + key)
 	}
 	return f.found.poisons(f.display(strings.Split(key, "."), f.points[c.ID].bench))

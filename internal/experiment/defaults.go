@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -17,11 +18,15 @@ func complete(root *yaml.Node, held func(path string) bool) *yaml.Node {
 	if held == nil {
 		held = func(string) bool { return false }
 	}
-	c := completer{held: held}
+	c := completer{held: held, provider: usualProvider}
 	return c.group(root, reflect.TypeFor[Experiment](), "")
 }
 
-type completer struct{ held func(path string) bool }
+// A completer adds defaults.
+type completer struct {
+	held     func(path string) bool
+	provider string // of the rig that it is in; "" where the matrix varies it
+}
 
 func (c completer) group(n *yaml.Node, t reflect.Type, at string) *yaml.Node {
 	if n == nil || n.Kind != yaml.MappingNode {
@@ -56,10 +61,11 @@ func (c completer) value(old *yaml.Node, f field, path string, parent *yaml.Node
 	case items:
 		return c.items(old, f.typ.Elem(), path)
 	}
-	if old != nil || f.def == "" || c.depends(f, path, parent) {
+	def := f.defaultFor(c.provider)
+	if old != nil || def == "" || c.depends(f, path, parent) {
 		return old
 	}
-	return text(f.def, parent)
+	return text(def, parent)
 }
 
 // named completes each group of a map of them.
@@ -70,9 +76,26 @@ func (c completer) named(n *yaml.Node, t reflect.Type, path string) *yaml.Node {
 	out := *n
 	out.Content = append([]*yaml.Node(nil), n.Content...)
 	for i := 0; i+1 < len(out.Content); i += 2 {
-		out.Content[i+1] = c.group(out.Content[i+1], t, path+"."+out.Content[i].Value)
+		here, one := path+"."+out.Content[i].Value, c
+		if t == reflect.TypeFor[Rig]() {
+			one.provider = c.providerOf(out.Content[i+1], here)
+		}
+		out.Content[i+1] = one.group(out.Content[i+1], t, here)
 	}
 	return &out
+}
+
+// providerOf is the provider of a rig; where none that is known is written,
+// which the reader refuses, the usual one, so that the rest can be looked at.
+func (c completer) providerOf(rig *yaml.Node, path string) string {
+	if c.held(path + ".provider") {
+		return ""
+	}
+	f, _ := fieldNamed(fields(reflect.TypeFor[Rig]()), "provider")
+	if n := child(rig, "provider"); n != nil && slices.Contains(f.enum, n.Value) {
+		return n.Value
+	}
+	return usualProvider
 }
 
 func (c completer) items(n *yaml.Node, t reflect.Type, path string) *yaml.Node {
@@ -88,13 +111,14 @@ func (c completer) items(n *yaml.Node, t reflect.Type, path string) *yaml.Node {
 }
 
 // begins tells whether a group that is not written exists all the same, with
-// its defaults: a pool does not, and only brokers get a disk unasked.
+// its defaults: a pool does not, nor does a module, and only brokers of the lab
+// get a disk unasked.
 func (c completer) begins(f field, path string, parent *yaml.Node) bool {
 	switch f.typ {
-	case reflect.TypeFor[Pool](), reflect.TypeFor[Network]():
+	case reflect.TypeFor[Pool](), reflect.TypeFor[Network](), reflect.TypeFor[Module](), reflect.TypeFor[ModuleSSH]():
 		return false
 	case reflect.TypeFor[Disk]():
-		return strings.HasSuffix(path, ".brokers.disk") && !c.shared(path, parent)
+		return c.provider == usualProvider && strings.HasSuffix(path, ".brokers.disk") && !c.shared(path, parent)
 	}
 	return true
 }

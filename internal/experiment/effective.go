@@ -37,6 +37,18 @@ func (f *File) absolute() map[*yaml.Node]string {
 			out[n] = f.beside(n.Value)
 		}
 	}
+	for _, name := range f.names.rigs {
+		modulePaths(child(child(f.root, "rigs"), name), add)
+	}
+	for _, a := range f.axes {
+		for i, t := range a.targets {
+			for _, row := range a.rows {
+				if isModulePath(t.steps) {
+					add(row[i])
+				}
+			}
+		}
+	}
 	for _, key := range []string{"archive", "directory"} {
 		add(child(child(child(f.root, "kafka"), "source"), key))
 		for _, a := range f.axes {

@@ -10,7 +10,8 @@ package experiment
 // Struct tags carry what the reader, the plan, the schema and the generated
 // reference need: yaml and json are the key, doc its one-line description, cost what a
 // change of it between two cells costs (see [Cost]), default what holds when
-// it is not written, enum the values it may take.
+// it is not written (defaults: for each provider), enum the values it may take,
+// only the providers whose hosts have it.
 type Experiment struct {
 	Version int            `yaml:"version" json:"version" doc:"version of the file format" enum:"1" required:"true"`
 	Name    string         `yaml:"name" json:"name" doc:"names the run directory and the report; letters, digits, - and _" required:"true"`
@@ -28,11 +29,12 @@ type Experiment struct {
 
 // A Rig is one set of hosts.
 type Rig struct {
-	Provider    string `yaml:"provider" json:"provider" doc:"where the hosts come from" enum:"lab" required:"true"`
-	Engine      string `yaml:"engine" json:"engine" doc:"what creates the hosts" default:"direct" enum:"direct"`
+	Provider    string `yaml:"provider" json:"provider" doc:"where the hosts come from" enum:"lab,module" required:"true"`
+	Engine      string `yaml:"engine" json:"engine" doc:"what creates the hosts: krig itself, terraform or tofu, or pulumi" defaults:"lab=direct,module=terraform" enum:"direct,terraform,pulumi"`
 	Brokers     Pool   `yaml:"brokers" json:"brokers" doc:"the hosts that run Kafka brokers"`
 	Controllers Pool   `yaml:"controllers" json:"controllers" doc:"the hosts that run KRaft controllers; without it one controller process on the first broker's host"`
 	Workers     Pool   `yaml:"workers" json:"workers" doc:"the hosts that produce and consume"`
+	Module      Module `yaml:"module" json:"module,omitzero" doc:"provider module: your own Terraform that makes the hosts"`
 }
 
 // A Pool is the hosts of one role. Exactly one of Count and On places it:
@@ -43,23 +45,23 @@ type Pool struct {
 	On      string  `yaml:"on" json:"on" doc:"share the hosts of this pool instead of having hosts of its own" enum:"brokers,controllers,workers"`
 	Disk    Disk    `yaml:"disk" json:"disk" doc:"the data disk that each host gets"`
 	Network Network `yaml:"network" json:"network" doc:"each host's link"`
-	CPUs    float64 `yaml:"cpus" json:"cpus" doc:"processors each host may use; unlimited when not given"`
-	Memory  Bytes   `yaml:"memory" json:"memory" doc:"memory each host may use" default:"2GiB"`
+	CPUs    float64 `yaml:"cpus" json:"cpus" doc:"processors each host may use; unlimited when not given" only:"lab"`
+	Memory  Bytes   `yaml:"memory" json:"memory" doc:"memory each host may use" defaults:"lab=2GiB" only:"lab"`
 }
 
 // A Disk is a data disk that the provider attaches. Only brokers get one
 // unless another pool asks for it.
 type Disk struct {
-	Size    Bytes  `yaml:"size" json:"size" doc:"size of the disk" default:"8GiB"`
-	Profile string `yaml:"profile" json:"profile" doc:"speed by name: ssd writes 30MiB/s and reads 60MiB/s, hdd writes 12MiB/s and reads 24MiB/s, none is not throttled" default:"none" enum:"none,ssd,hdd"`
-	Write   Rate   `yaml:"write" json:"write" doc:"most bytes written a second, instead of a profile"`
-	Read    Rate   `yaml:"read" json:"read" doc:"most bytes read a second, instead of a profile"`
-	IOPS    int    `yaml:"iops" json:"iops" doc:"most operations a second in each direction" min:"1"`
+	Size    Bytes  `yaml:"size" json:"size" doc:"size of the disk; of a module's hosts the least that it must have" defaults:"lab=8GiB"`
+	Profile string `yaml:"profile" json:"profile" doc:"speed by name: ssd writes 30MiB/s and reads 60MiB/s, hdd writes 12MiB/s and reads 24MiB/s, none is not throttled" defaults:"lab=none" enum:"none,ssd,hdd" only:"lab"`
+	Write   Rate   `yaml:"write" json:"write" doc:"most bytes written a second, instead of a profile" only:"lab"`
+	Read    Rate   `yaml:"read" json:"read" doc:"most bytes read a second, instead of a profile" only:"lab"`
+	IOPS    int    `yaml:"iops" json:"iops" doc:"most operations a second in each direction" min:"1" only:"lab"`
 }
 
 // A Network is a host's link, shaped in both directions.
 type Network struct {
-	Rate BitRate `yaml:"rate" json:"rate" doc:"speed of the link in each direction, such as 1gbit; not shaped when not given"`
+	Rate BitRate `yaml:"rate" json:"rate" doc:"speed of the link in each direction, such as 1gbit; not shaped when not given" only:"lab"`
 }
 
 // Kafka says which Kafka runs and how.

@@ -14,6 +14,8 @@ type field struct {
 	doc      string
 	cost     string // "" means: as what holds it
 	def      string // "" means none
+	defs     []providerDefault
+	only     []string // providers that have it; empty means all
 	enum     []string
 	per      []string
 	min      *int64
@@ -32,7 +34,7 @@ func fields(t reflect.Type) []field {
 		if key == "" {
 			continue
 		}
-		f := field{name: sf.Name, key: key, doc: sf.Tag.Get("doc"), cost: sf.Tag.Get("cost"), def: sf.Tag.Get("default"),
+		f := field{name: sf.Name, key: key, doc: sf.Tag.Get("doc"), cost: sf.Tag.Get("cost"), def: sf.Tag.Get("default"), defs: providerDefaults(sf.Tag.Get("defaults")), only: list(sf.Tag.Get("only")),
 			enum: list(sf.Tag.Get("enum")), per: list(sf.Tag.Get("per")), required: sf.Tag.Get("required") == "true",
 			single: sf.Tag.Get("single") == "true", index: i, typ: sf.Type}
 		if n, err := strconv.ParseInt(sf.Tag.Get("min"), 10, 64); err == nil {
@@ -41,6 +43,31 @@ func fields(t reflect.Type) []field {
 		out = append(out, f)
 	}
 	return out
+}
+
+// A providerDefault is what holds for rigs of one provider.
+type providerDefault struct{ provider, value string }
+
+func providerDefaults(tag string) []providerDefault {
+	var out []providerDefault
+	for _, one := range list(tag) {
+		provider, value, _ := strings.Cut(one, "=")
+		out = append(out, providerDefault{provider, value})
+	}
+	return out
+}
+
+// usualProvider is whose defaults are taken where the provider cannot be told.
+const usualProvider = "lab"
+
+// defaultFor is the default on a rig of the provider; "" for none.
+func (f field) defaultFor(provider string) string {
+	for _, d := range f.defs {
+		if d.provider == provider {
+			return d.value
+		}
+	}
+	return f.def
 }
 
 func list(tag string) []string {
@@ -86,6 +113,7 @@ const (
 	group   shape = iota // a struct: keys of ours
 	named                // a map: names of the user's over groups
 	foreign              // a map: Kafka's names over text
+	free                 // a map: names of the user's over values of any form
 	items                // a list of groups
 	axes                 // the matrix
 	words                // a list of text
@@ -99,6 +127,8 @@ func shapeOf(t reflect.Type) shape {
 		return source
 	case t == reflect.TypeFor[[]Block]():
 		return axes
+	case t == reflect.TypeFor[Values]():
+		return free
 	case reflect.PointerTo(t).Implements(reflect.TypeFor[scalar]()):
 		return value
 	case t.Kind() == reflect.Struct:
@@ -131,6 +161,8 @@ func form(f field) string {
 		return "a map from names to maps with the keys " + strings.Join(keys(fields(f.typ.Elem())), ", ")
 	case foreign:
 		return "a map from Kafka's names to values"
+	case free:
+		return freeForm
 	case items:
 		return "a map with the keys " + strings.Join(keys(fields(f.typ.Elem())), ", ") + ", or a list of such maps"
 	case axes:

@@ -159,6 +159,7 @@ func (f *File) expand() error {
 			f.refuseOverridden(a)
 		}
 	}
+	f.refuseIdleModules()
 	e := f.Experiment
 	f.plan = &Plan{Name: e.Name, Seed: e.Seed, Order: e.Order}
 	names := newCellNames(blocks, m)
@@ -202,7 +203,10 @@ func (f *File) cell(p point) (*Cell, string, error) {
 	if !ok || p.bench >= len(e.Bench) {
 		return nil, "", nil
 	}
-	rig.Brokers, rig.Controllers, rig.Workers = rig.Brokers.resolved(), rig.Controllers.resolved(), rig.Workers.resolved()
+	rig, err := f.rig(rig)
+	if err != nil {
+		return nil, "", fmt.Errorf("rig %s: %w", p.rig, err)
+	}
 	c := &Cell{Axes: p.axes(), RigName: p.rig, Rig: rig, Kafka: e.Kafka, Bench: e.Bench[p.bench], Collect: e.Collect, Limit: e.Limit}
 	c.Kafka.Source = f.located(c.Kafka.Source)
 	var same bytes.Buffer
@@ -212,6 +216,18 @@ func (f *File) cell(p point) (*Cell, string, error) {
 		return nil, "", fmt.Errorf("comparing cells: %w", err)
 	}
 	return c, same.String(), nil
+}
+
+// rig is a rig as a cell has it: what is another provider's is left out.
+func (f *File) rig(r Rig) (Rig, error) {
+	if r.Provider == "module" {
+		m, err := f.locatedModule(r.Module)
+		r.Module = m
+		return r, err
+	}
+	r.Module = Module{}
+	r.Brokers, r.Controllers, r.Workers = r.Brokers.resolved(), r.Controllers.resolved(), r.Workers.resolved()
+	return r, nil
 }
 
 // located makes the paths of a source absolute: they are relative to the file.
@@ -226,6 +242,11 @@ func (f *File) located(s Source) Source {
 func (f *File) beside(path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path
+	}
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		if home, err := os.UserHomeDir(); err == nil {
+			return filepath.Join(home, rest)
+		}
 	}
 	if abs, err := filepath.Abs(filepath.Join(filepath.Dir(f.origin.file), path)); err == nil {
 		return abs

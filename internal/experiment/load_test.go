@@ -126,7 +126,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"flags that are no text", bench, bench + "kafka: {jvm: {flags: [-Da=1, [b]]}}\n", []string{
 			"exp.yaml:10:30: kafka.jvm.flags: has an item that is not text; expected a list of text"}},
 		{"no rigs", "rigs:\n  lab:\n    provider: lab\n" + brokers + workers, "rigs: {}\n", []string{
-			"exp.yaml:3:7: rigs: is empty; expected a map from names to maps with the keys provider, engine, brokers, controllers, workers"}},
+			"exp.yaml:3:7: rigs: is empty; expected a map from names to maps with the keys provider, engine, brokers, controllers, workers, module"}},
 		{"a name for a rig", "  lab:", "  my.lab:", []string{
 			`exp.yaml:4:3: rigs.my.lab: "my.lab" cannot be a name; expected at most 40 letters, digits, - and _, beginning with a letter or a digit`}},
 		{"a key that is no word", bench, bench + "? [a]\n: b\n", []string{"exp.yaml:10:3: a key must be a word"}},
@@ -173,7 +173,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"not built: collector", bench, bench + "collect: {jmx: true}\n", []string{"exp.yaml:10:11: collect.jmx: jmx is not built yet: this krig cannot do it"}},
 		{"all at once", "name: t\nrigs:\n  lab:\n    provider: lab\n    brokers: {count: 3}\n", "name: a b\nrigs:\n  lab:\n    provider: lba\n    brokers: {count: x, dsk: 1}\n", []string{
 			`exp.yaml:2:7: name: "a b" cannot be a name; expected at most 40 letters, digits, - and _, beginning with a letter or a digit`,
-			`exp.yaml:5:15: rigs.lab.provider: "lba" is not known; expected lab; did you mean lab?`,
+			`exp.yaml:5:15: rigs.lab.provider: "lba" is not known; expected one of lab, module; did you mean lab?`,
 			`exp.yaml:6:22: rigs.lab.brokers.count: "x" is not a whole number; expected a whole number, such as 3 or 2_000_000`,
 			"exp.yaml:6:25: rigs.lab.brokers.dsk: unknown key; expected one of count, on, disk, network, cpus, memory; did you mean disk?"}},
 	}

@@ -17,14 +17,12 @@ rigs.*.lab
 rigs.*.hosts
 rigs.*.aws
 rigs.*.gcp
-rigs.*.module
+rigs.*.module.finder=aws
+rigs.*.module.finder=gcp
 rigs.*.host_type
 rigs.*.provider=hosts
 rigs.*.provider=aws
 rigs.*.provider=gcp
-rigs.*.provider=module
-rigs.*.engine=terraform
-rigs.*.engine=pulumi
 rigs.*.*.on=zookeepers
 rigs.*.*.storage
 rigs.*.*.os

@@ -123,6 +123,8 @@ func (ns names) descend(t *target, typ reflect.Type, segments []string) (*refusa
 			t.bench, segments = ns.item(typ, segments)
 		case foreign:
 			return t.foreign(segments), nil
+		case free:
+			return t.free(segments), nil
 		default:
 			return t.end(segments), nil
 		}

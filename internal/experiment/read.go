@@ -68,6 +68,10 @@ func (r *reader) value(n *yaml.Node, v reflect.Value, f field, at place) {
 		if r.want(n, yaml.MappingNode, f, at) {
 			r.foreign(n, v, at)
 		}
+	case free:
+		if r.want(n, yaml.MappingNode, f, at) {
+			r.free(n, v, at)
+		}
 	case items:
 		r.items(n, v, f, at)
 	case words:
@@ -332,8 +336,8 @@ func readScalar(n *yaml.Node, v reflect.Value, f field) *refusal {
 
 // fallBack sets what a refused key would be if it were not there.
 func (r *reader) fallBack(v reflect.Value, f field) {
-	if f.def != "" && shapeOf(v.Type()) == value {
-		readScalar(text(f.def, &yaml.Node{}), v, f)
+	if def := f.defaultFor(usualProvider); def != "" && shapeOf(v.Type()) == value {
+		readScalar(text(def, &yaml.Node{}), v, f)
 	} else if v.Kind() == reflect.Int {
 		v.SetInt(f.least(1))
 	}

@@ -25,7 +25,7 @@ a new cluster (cluster), preparing the hosts again (prepare), or new hosts (infr
 func section(b *strings.Builder, title string, t reflect.Type, at, cost string) {
 	fmt.Fprintf(b, "## %s\n\n| key | what | value | default | costs |\n|---|---|---|---|---|\n", title)
 	for _, f := range fields(t) {
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s |\n", f.key, cellText(f.doc+mark(f)), cellText(brief(f)), code(f.def), costOf(f, cost))
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s |\n", f.key, cellText(f.doc+mark(f)), cellText(brief(f)), defaultText(f), costOf(f, cost))
 	}
 	b.WriteString("\n")
 	done := make(map[reflect.Type]bool)
@@ -70,6 +70,14 @@ func mark(f field) string {
 		return " (required)"
 	}
 	return ""
+}
+
+func defaultText(f field) string {
+	out := code(f.def)
+	for _, d := range f.defs {
+		out = strings.TrimPrefix(out+", "+d.provider+": "+code(d.value), ", ")
+	}
+	return out
 }
 
 func costOf(f field, inherited string) string {

@@ -46,6 +46,8 @@ func schemaOf(f field) object {
 			"additionalProperties": schemaOf(field{typ: f.typ.Elem()})}
 	case foreign:
 		s = object{"type": "object", "additionalProperties": object{"type": []string{"string", "number", "boolean"}}}
+	case free:
+		s = object{"type": "object", "propertyNames": object{"pattern": variableName.String()}, "additionalProperties": object{"not": object{"type": "null"}}}
 	case items:
 		one := groupSchema(f.typ.Elem())
 		several := groupSchema(f.typ.Elem())
