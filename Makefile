@@ -17,7 +17,7 @@ BUILD_ID := -X krig/internal/agent.build=$(VERSION)
 GO_TEST  := go test -timeout 20m
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test build demo test test-faults test-examples test-clouds test-machines bench lint clean packages packages-test lint-tool krig agent-amd64 agent-arm64
+.PHONY: help setup setup-test build demo test test-faults test-examples test-clouds test-machines bench lint clean tools packages packages-test lint-tool krig agent-amd64 agent-arm64
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ bench: setup ## print the figures that README.md states
 
 lint: lint-tool ## formatting, linters, sizes, the rules of import
 	$(LINT) run ./...
+
+tools: ## build OpenTofu and Pulumi into the cache, for engines terraform and pulumi (8 minutes the first time)
+	@infra/tools/build tofu pulumi
 
 clean: ## remove what was built here; runs and the cache stay
 	rm -rf bin
