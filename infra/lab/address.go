@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,13 +17,13 @@ const addressFile = "addresses.json"
 
 // address is a host's own in the run's subnet. Its first making gives it the
 // lowest that no other host has had; made again it keeps it.
-func (l *Lab) address(name string) (netip.Addr, error) {
-	unlock, err := l.alone()
+func (l *Lab) address(ctx context.Context, name string) (netip.Addr, error) {
+	unlock, err := l.alone(ctx, "lock")
 	if err != nil {
 		return netip.Addr{}, err
 	}
 	defer unlock()
-	path := filepath.Join(l.dir, addressFile)
+	path := filepath.Join(l.Dir, addressFile)
 	given := map[string]netip.Addr{}
 	data, err := os.ReadFile(path)
 	if err == nil {
@@ -31,10 +32,10 @@ func (l *Lab) address(name string) (netip.Addr, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return netip.Addr{}, fmt.Errorf("reading which addresses are taken: %w", err)
 	}
-	if a, ok := given[name]; ok && l.subnet.Contains(a) {
+	if a, ok := given[name]; ok && l.Subnet.Contains(a) {
 		return a, nil
 	}
-	if given[name], err = lowest(l.subnet, given); err != nil {
+	if given[name], err = lowest(l.Subnet, given); err != nil {
 		return netip.Addr{}, err
 	}
 	if data, err = json.MarshalIndent(given, "", "  "); err != nil {

@@ -108,8 +108,8 @@ func (s *search) lxcfs() error {
 }
 
 func (s *search) processes() {
-	for _, p := range makers() {
-		s.add(KindProcess, p.Owner.String(), labelFromArgs(p.Argv))
+	for _, m := range makers() {
+		s.add(KindProcess, m.Owner.String(), m.label)
 	}
 }
 
@@ -148,15 +148,9 @@ func (s *search) mine(by rundir.Label) []rundir.Leftover {
 	return out
 }
 
+// byRank is the order of removal. It is used with stable sorts alone: processes
+// stay in the order of their start.
 func byRank(a, b rundir.Leftover) int { return rank(a.Kind) - rank(b.Kind) }
-
-// makers lists the podman commands that make something of krig's right now:
-// those of a dead krig go on.
-func makers() []child.Process {
-	return child.Processes(func(argv []string) bool {
-		return filepath.Base(argv[0]) == "podman" && labelFromArgs(argv).Run != ""
-	})
-}
 
 // rank is the order of removal: what makes things first; rules while their
 // device is there, and before the container, whose last write-back would else
@@ -166,17 +160,20 @@ func rank(kind string) int {
 }
 
 // Remove removes things in the order that they need. One that cannot be
-// removed does not keep the rest. What a process made before it could be ended
-// is removed with it.
+// removed does not keep the rest. What a process made before it could be ended,
+// and what it started that goes on, is removed with it.
 func Remove(ctx context.Context, things []rundir.Leftover) error {
 	things = slices.Clone(things)
 	slices.SortStableFunc(things, byRank)
 	var errs []error
+	ended := map[string]bool{}
 	for len(things) > 0 && things[0].Kind == KindProcess {
 		p := things[0]
+		ended[p.Ref] = true
 		errs = append(errs, remove(ctx, p))
 		more, err := Find(ctx, rundir.Label{Run: p.Run, Scope: p.Scope})
 		errs = append(errs, err)
+		more = slices.DeleteFunc(more, func(m rundir.Leftover) bool { return m.Kind == KindProcess && ended[m.Ref] })
 		things = join(things[1:], more)
 	}
 	for len(things) > 0 {
@@ -210,7 +207,7 @@ func removeAlike(ctx context.Context, things []rundir.Leftover) error {
 // join adds what is new, in the order of removal.
 func join(things, more []rundir.Leftover) []rundir.Leftover {
 	for _, m := range more {
-		if m.Kind != KindProcess && !slices.ContainsFunc(things, func(t rundir.Leftover) bool { return t.Kind == m.Kind && t.Ref == m.Ref }) {
+		if !slices.ContainsFunc(things, func(t rundir.Leftover) bool { return t.Kind == m.Kind && t.Ref == m.Ref }) {
 			things = append(things, m)
 		}
 	}
@@ -232,7 +229,7 @@ func removeKind(ctx context.Context, t rundir.Leftover) error {
 		if err != nil {
 			return err
 		}
-		return child.End(ctx, o, "podman")
+		return child.End(ctx, o, programOf(o))
 	case KindThrottle:
 		return unthrottle(t.Ref)
 	case KindContainer:

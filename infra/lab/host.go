@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,13 +25,15 @@ type Spec struct {
 	Memory   int64   `json:"memory"`    // bytes it may use; 0 is not limited
 	LinkRate int64   `json:"link_rate"` // bits/s in each direction; 0 is not shaped
 	Disk     Disk    `json:"disk"`
+	Remake   int     `json:"remake,omitempty"` // for an engine that goes by its records: see [Lab.Remade]
 }
 
 // Made is a host that stands, with what it was made for. It is kept in the
 // run directory, for the next process.
 type Made struct {
-	Spec Spec        `json:"spec"`
-	Host rundir.Host `json:"host"` // without roles: these are the rig's
+	Spec   Spec        `json:"spec"`
+	Engine string      `json:"engine"` // which made it: another's is never adopted
+	Host   rundir.Host `json:"host"`   // without roles: these are the rig's
 }
 
 func (l *Lab) container(name string) string { return containerName(l.run, name) }
@@ -38,16 +41,19 @@ func (l *Lab) container(name string) string { return containerName(l.run, name) 
 func containerName(run *rundir.Run, host string) string { return "krig-" + run.Short + "-" + host }
 
 func (l *Lab) backing(name string) string {
-	return filepath.Join(l.dir, l.container(name)+".img")
+	return filepath.Join(l.Dir, l.container(name)+".img")
 }
 
 func recordOf(name string) string { return filepath.Join("infra", "lab", "hosts", name+".json") }
+
+func lockOf(name string) string { return filepath.Join("hosts", name+".lock") }
 
 func event(host, format string, args ...any) rundir.Event {
 	return rundir.Event{Stage: "infra", Host: host, Message: fmt.Sprintf(format, args...)}
 }
 
-// Standing are the hosts of the run that run as they were made, by name.
+// Standing are the hosts of the run by name. One that does not run, or that
+// another engine made, has a Spec that fits nothing.
 func (l *Lab) Standing(ctx context.Context) (map[string]Made, error) {
 	all, err := listContainers(ctx)
 	if err != nil {
@@ -59,15 +65,45 @@ func (l *Lab) Standing(ctx context.Context) (map[string]Made, error) {
 			continue
 		}
 		name := strings.TrimPrefix(c.Names[0], l.container(""))
-		m := Made{Spec: Spec{Name: name}}
-		err := l.run.ReadJSON(&m, recordOf(name))
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
+		m, _, err := l.recorded(name)
+		if err != nil {
 			return nil, err
 		}
-		if c.State != "running" {
-			m.Spec = Spec{Name: name} // fits nothing that is wanted
+		if c.State != "running" || m.Engine != l.engine {
+			m.Spec = Spec{Name: name}
 		}
 		out[name] = m
+	}
+	return out, nil
+}
+
+// recorded is what the run directory says of a host; ok is false where it does
+// not know one of the name.
+func (l *Lab) recorded(name string) (m Made, ok bool, err error) {
+	err = l.run.ReadJSON(&m, recordOf(name))
+	if errors.Is(err, os.ErrNotExist) {
+		return Made{}, false, nil
+	}
+	return m, err == nil, err
+}
+
+// Remade is what an engine that goes by its own records must be told so that it
+// makes a host again that no longer stands as they say: its Spec with another
+// Remake. All others keep theirs. have is [Lab.Standing].
+func (l *Lab) Remade(want []Spec, have map[string]Made) ([]Spec, error) {
+	out := slices.Clone(want)
+	for i, s := range want {
+		m, ok, err := l.recorded(s.Name)
+		if err != nil {
+			return nil, err
+		}
+		if !ok || m.Engine != l.engine {
+			continue
+		}
+		out[i].Remake = m.Spec.Remake
+		if have[s.Name].Spec != m.Spec {
+			out[i].Remake++
+		}
 	}
 	return out, nil
 }
@@ -75,6 +111,11 @@ func (l *Lab) Standing(ctx context.Context) (map[string]Made, error) {
 // Create makes one host and returns when its sshd answers. When it fails, what
 // it made stands until [Lab.Remove].
 func (l *Lab) Create(ctx context.Context, s Spec) (rundir.Host, error) {
+	unlock, err := l.alone(ctx, lockOf(s.Name))
+	if err != nil {
+		return rundir.Host{}, err
+	}
+	defer unlock()
 	h, err := l.create(ctx, s)
 	if err != nil {
 		return rundir.Host{}, fmt.Errorf("making host %s: %w", s.Name, err)
@@ -83,12 +124,12 @@ func (l *Lab) Create(ctx context.Context, s Spec) (rundir.Host, error) {
 }
 
 func (l *Lab) create(ctx context.Context, s Spec) (rundir.Host, error) {
-	if exists(filepath.Join(l.dir, s.Name)) { // what an earlier try left
-		if err := l.Remove(ctx, s.Name); err != nil {
+	if exists(filepath.Join(l.Dir, s.Name)) { // what an earlier try left
+		if err := l.remove(ctx, s.Name); err != nil {
 			return rundir.Host{}, err
 		}
 	}
-	ip, err := l.address(s.Name)
+	ip, err := l.address(ctx, s.Name)
 	if err != nil {
 		return rundir.Host{}, err
 	}
@@ -130,13 +171,13 @@ func (l *Lab) create(ctx context.Context, s Spec) (rundir.Host, error) {
 	if err != nil {
 		return rundir.Host{}, err
 	}
-	return h, l.run.WriteJSON(Made{Spec: s, Host: h}, recordOf(s.Name))
+	return h, l.run.WriteJSON(Made{Spec: s, Engine: l.engine, Host: h}, recordOf(s.Name))
 }
 
 // hostFolder makes a host's own folder: its keys, and room for what it writes
 // below /var and /opt, where Kafka and its data go.
 func (l *Lab) hostFolder(name string) (dir, hostKey string, err error) {
-	dir = filepath.Join(l.dir, name)
+	dir = filepath.Join(l.Dir, name)
 	for _, d := range upperDirs() {
 		for _, part := range []string{d, d + ".work"} {
 			if err := os.MkdirAll(filepath.Join(dir, part), 0o755); err != nil {
@@ -144,7 +185,7 @@ func (l *Lab) hostFolder(name string) (dir, hostKey string, err error) {
 			}
 		}
 	}
-	hostKey, err = writeSSH(filepath.Join(dir, "ssh"), l.client, name)
+	hostKey, err = writeSSH(filepath.Join(dir, "ssh"), l.Client, name)
 	return dir, hostKey, err
 }
 
@@ -179,7 +220,7 @@ const start = `mkdir -p -m 0755 /run/sshd && echo 'root:*:::::::' >/etc/shadow &
 // A host has every capability that its namespaces bound, no device except its
 // disk, and the kernel's settings are read-only: they are this machine's.
 func (l *Lab) runArgs(s Spec, ip, device, dir string) ([]string, error) {
-	labDir := filepath.Dir(l.dir)
+	labDir := filepath.Dir(l.Dir)
 	args := []string{"run", "--detach", "--name", l.container(s.Name), "--hostname", s.Name,
 		"--network", networkName(l.run.Short), "--ip", ip, "--mac-address", macOf(ip), "--pidfile", filepath.Join(dir, "pid"),
 		"--cap-add", "ALL", "--cap-drop", strings.Join(machineCaps(), ","), "--cgroupns", "private", "--systemd", "false", "--pids-limit", "-1",
@@ -206,8 +247,8 @@ func (l *Lab) runArgs(s Spec, ip, device, dir string) ([]string, error) {
 		}
 		args = append(args, "--volume", "/"+d+":/"+d+":O,upperdir="+upper+",workdir="+upper+".work")
 	}
-	args = append(args, maskFlags(masks(l.run.Dir, labDir))...)
-	args = append(args, lxcfsFlags(l.lxcfs)...)
+	args = append(args, maskFlags(l.Hidden)...)
+	args = append(args, lxcfsFlags(l.Lxcfs)...)
 	args = append(args, "--volume", filepath.Join(dir, "ssh")+":/etc/ssh:ro")
 	return append(args, "--rootfs", "/:O", "/bin/sh", "-c", start), nil
 }
@@ -254,7 +295,7 @@ func (l *Lab) describe(s Spec, ip, device, key string, pid int) (rundir.Host, er
 		Name: s.Name, Internal: ip, Kernel: boot, Arch: runtime.GOARCH, Lab: true,
 		SSH:      rundir.SSH{Address: ip, Port: 22, User: "root", KeyFile: keyFile, HostKey: []string{key}},
 		LinkRate: s.LinkRate, LinkName: linkName, CPUs: s.CPUs, Memory: s.Memory,
-		Cgroup: cgroup, OwnProc: l.lxcfs != "", Disks: []rundir.Disk{},
+		Cgroup: cgroup, OwnProc: l.Lxcfs != "", Disks: []rundir.Disk{},
 	}
 	if device != "" {
 		h.Disks = append(h.Disks, rundir.Disk{ID: l.backing(s.Name), Device: device, Size: s.Disk.Size, Profile: s.Disk.Profile,
@@ -309,6 +350,30 @@ func greeted(ctx context.Context, addr string) error {
 
 // Remove removes one host with its disk and files. Where there is none it does nothing.
 func (l *Lab) Remove(ctx context.Context, name string) error {
+	unlock, err := l.alone(ctx, lockOf(name))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return l.remove(ctx, name)
+}
+
+// RemoveOwn is [Lab.Remove] for an engine that goes by its records: a host that
+// another engine has made since is not what they mean, and stays.
+func (l *Lab) RemoveOwn(ctx context.Context, name string) (removed bool, err error) {
+	unlock, err := l.alone(ctx, lockOf(name))
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	m, ok, err := l.recorded(name)
+	if err != nil || ok && m.Engine != l.engine {
+		return false, err
+	}
+	return true, l.remove(ctx, name)
+}
+
+func (l *Lab) remove(ctx context.Context, name string) error {
 	if err := os.Remove(l.run.Path(recordOf(name))); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -334,7 +399,7 @@ func (l *Lab) Remove(ctx context.Context, name string) error {
 		if err := release(ctx, l.backing(name)); err != nil {
 			return err
 		}
-		return os.RemoveAll(filepath.Join(l.dir, name))
+		return os.RemoveAll(filepath.Join(l.Dir, name))
 	})
 }
 

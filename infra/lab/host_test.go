@@ -13,7 +13,8 @@ import (
 )
 
 func TestRunArgs(t *testing.T) {
-	l := &Lab{run: &rundir.Run{Dir: t.TempDir(), Short: "abc123"}, label: someLabel(), dir: "/data/krig-abc123", lxcfs: "/data/krig-abc123/lxcfs"}
+	l := &Lab{run: &rundir.Run{Dir: t.TempDir(), Short: "abc123"}, label: someLabel(),
+		ground: ground{Dir: "/data/krig-abc123", Lxcfs: "/data/krig-abc123/lxcfs", Hidden: []string{"/root", "/tmp"}}}
 	s := Spec{Name: "b1", Memory: 2 << 30, CPUs: 1.5, Disk: Disk{Size: 1, Write: 5}}
 	args, err := l.runArgs(s, "10.1.2.11", "/dev/loop3", "/data/krig-abc123/b1")
 	if err != nil {

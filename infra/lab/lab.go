@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -30,31 +31,70 @@ const (
 )
 
 // A Lab is the ground that a run's hosts stand on: its folder, network, key
-// and lxcfs. Several processes may work on one.
+// and lxcfs. Several processes may work on one: the first opens it, the others
+// join it.
 type Lab struct {
 	run    *rundir.Run
+	engine string // what makes hosts here, as in an experiment
 	label  rundir.Label
-	dir    string // the run's folder
-	conf   string // containers.conf
-	client string // public half of the run's key
-	subnet netip.Prefix
-	lxcfs  string // where lxcfs is mounted; "" without it
-	free   func(used []netip.Prefix) (netip.Prefix, error)
+	ground
+	free func(used []netip.Prefix) (netip.Prefix, error)
 }
+
+// ground is what the processes of a run share of its lab: the first writes it
+// down. What hosts must not see depends on where a user stands, and is another
+// where a tool has put the later ones.
+type ground struct {
+	Dir    string       `json:"dir"`    // the run's folder
+	Client string       `json:"client"` // public half of the run's key
+	Subnet netip.Prefix `json:"subnet"`
+	Lxcfs  string       `json:"lxcfs"`  // where lxcfs is mounted; "" without it
+	Hidden []string     `json:"hidden"` // directories that no host may see
+}
+
+// The engines that make hosts here, by their names in an experiment.
+const (
+	Direct    = "direct"    // krig's own process
+	Terraform = "terraform" // processes that the module in infra/terraform/lab starts
+)
+
+// ErrNone says that a run has no lab.
+var ErrNone = errors.New("the run has no lab: it was never opened, or is taken down")
 
 // keyFile is the run's private key, below the run directory.
 var keyFile = filepath.Join("infra", "lab", "client_key")
 
+// groundFile has the ground, below the run directory.
+var groundFile = filepath.Join("infra", "lab", "ground.json")
+
 // Open makes what of the ground is missing and brings the label up to date.
+// Hosts do not see what this process's directory and environment name, nor
+// what those of an earlier one did.
 func Open(ctx context.Context, run *rundir.Run, label rundir.Label) (*Lab, error) {
-	l := &Lab{run: run, label: label, free: freeSubnet}
-	if err := l.ground(ctx); err != nil {
+	l := &Lab{run: run, engine: Direct, label: label, free: freeSubnet}
+	if err := l.prepare(ctx); err != nil {
 		return nil, fmt.Errorf("preparing the lab: %w", err)
 	}
 	return l, nil
 }
 
-func (l *Lab) ground(ctx context.Context) error {
+// Join is a lab that another process has opened, for an engine that makes hosts
+// in processes of their own. It makes nothing. The error is [ErrNone] where no
+// lab is open.
+func Join(run *rundir.Run, engine string) (*Lab, error) {
+	l := &Lab{run: run, engine: engine, free: freeSubnet}
+	err := run.ReadJSON(&l.ground, groundFile)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !exists(l.Dir) {
+		err = ErrNone
+	}
+	if err != nil {
+		return nil, fmt.Errorf("joining the lab of run %s: %w", run.ID, err)
+	}
+	l.label, _ = folderLabel(l.Dir)
+	return l, nil
+}
+
+func (l *Lab) prepare(ctx context.Context) error {
 	labDir, err := Dir()
 	if err != nil {
 		return err
@@ -62,20 +102,32 @@ func (l *Lab) ground(ctx context.Context) error {
 	if err := os.MkdirAll(labDir, 0o755); err != nil {
 		return err
 	}
-	l.dir = filepath.Join(labDir, "krig-"+l.run.Short)
-	if err := l.folder(labDir); err != nil {
-		return err
-	}
-	unlock, err := l.alone()
+	unlock, err := l.alone(ctx, "lock")
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	l.conf = filepath.Join(l.dir, "containers.conf")
-	if err := writeWhole(l.conf, containersConf(), 0o644); err != nil {
+	var before ground
+	if err := l.run.ReadJSON(&before, groundFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if l.client, err = clientKey(l.run.Path(keyFile)); err != nil {
+	l.Dir = filepath.Join(labDir, "krig-"+l.run.Short)
+	l.Hidden = outermost(present(append(masks(l.run.Dir, labDir), before.Hidden...)))
+	if err := l.fill(ctx, labDir); err != nil {
+		return err
+	}
+	return l.run.WriteJSON(l.ground, groundFile)
+}
+
+// fill makes what of the ground is missing.
+func (l *Lab) fill(ctx context.Context, labDir string) (err error) {
+	if err := l.folder(labDir); err != nil {
+		return err
+	}
+	if err := writeWhole(l.conf(), containersConf(), 0o644); err != nil {
+		return err
+	}
+	if l.Client, err = clientKey(l.run.Path(keyFile)); err != nil {
 		return err
 	}
 	if err := l.joinNetwork(ctx); err != nil {
@@ -84,24 +136,40 @@ func (l *Lab) ground(ctx context.Context) error {
 	return l.startLxcfs(ctx)
 }
 
+// conf is the run's own configuration of podman.
+func (l *Lab) conf() string { return filepath.Join(l.Dir, "containers.conf") }
+
 // folder makes the run's folder, or renews the label of the one there is.
 func (l *Lab) folder(labDir string) error {
-	if _, err := os.Stat(l.dir); err == nil {
-		return writeLabel(l.dir, l.label)
+	if _, err := os.Stat(l.Dir); err == nil {
+		return writeLabel(l.Dir, l.label)
 	}
-	return l.record(KindFolder, l.dir, func() error { return makeFolder(labDir, l.label) })
+	return l.record(KindFolder, l.Dir, func() error { return makeFolder(labDir, l.label) })
 }
 
-// alone keeps other processes of the run from making the same ground.
-func (l *Lab) alone() (unlock func(), err error) {
-	f, err := os.OpenFile(filepath.Join(l.dir, "lock"), os.O_RDWR|os.O_CREATE, 0o644)
+// alone keeps other processes of the run from doing the same: it holds a lock
+// on a file below the run's own folder of the lab.
+func (l *Lab) alone(ctx context.Context, file string) (unlock func(), err error) {
+	path := l.run.Path("infra", "lab", file)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, err
 	}
-	if err := retryInterrupted(func() error { return unix.Flock(int(f.Fd()), unix.LOCK_EX) }); err != nil {
-		return nil, errors.Join(err, f.Close())
+	locked := make(chan error, 1)
+	go func() { locked <- retryInterrupted(func() error { return unix.Flock(int(f.Fd()), unix.LOCK_EX) }) }()
+	select {
+	case err := <-locked:
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		return func() { f.Close() }, nil
+	case <-ctx.Done():
+		go func() { <-locked; f.Close() }()
+		return nil, fmt.Errorf("waiting for another process of run %s: %w", l.run.ID, ctx.Err())
 	}
-	return func() { f.Close() }, nil
 }
 
 // record does a thing by the ledger.

@@ -151,13 +151,25 @@ func writeLabel(dir string, l rundir.Label) error {
 	return writeWhole(filepath.Join(dir, labelFile), append(data, '\n'), 0o644)
 }
 
-// writeWhole writes a file that is either as before or complete.
+// writeWhole writes a file that is either as before or complete, whoever else
+// writes it.
 func writeWhole(path string, data []byte, mode os.FileMode) error {
-	tmp := path + ".new"
-	if err := os.WriteFile(tmp, data, mode); err != nil {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
 		return err
 	}
-	return os.Rename(tmp, path)
+	defer os.Remove(f.Name())
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Chmod(mode)
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return os.Rename(f.Name(), path)
 }
 
 // Renew writes another expiry into the label of a run's folder, where the run

@@ -28,9 +28,9 @@ func lxcfsFiles() []string {
 // startLxcfs gives hosts processor and memory figures of their own. Where
 // lxcfs cannot be had the lab does without.
 func (l *Lab) startLxcfs(ctx context.Context) error {
-	mount := filepath.Join(l.dir, "lxcfs")
+	mount := filepath.Join(l.Dir, "lxcfs")
 	if answers(mount) {
-		l.lxcfs = mount
+		l.Lxcfs = mount
 		return nil
 	}
 	program, err := exec.LookPath("lxcfs")
@@ -45,7 +45,7 @@ func (l *Lab) startLxcfs(ctx context.Context) error {
 		l.run.Report(event("", "lxcfs does not start (%v): hosts show this machine's figures, their cgroups' are used", err))
 		return l.undo(KindLxcfs, mount, func() error { return endLxcfs(ctx, mount) })
 	}
-	l.lxcfs = mount
+	l.Lxcfs = mount
 	return nil
 }
 
@@ -55,12 +55,12 @@ func (l *Lab) launchLxcfs(ctx context.Context, program, mount string) error {
 	if err := os.MkdirAll(mount, 0o755); err != nil {
 		return err
 	}
-	log, err := os.Create(filepath.Join(l.dir, "lxcfs.log"))
+	log, err := os.Create(filepath.Join(l.Dir, "lxcfs.log"))
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	cmd := exec.Command(program, "--foreground", "--enable-loadavg", "--pidfile", filepath.Join(l.dir, "lxcfs.pid"), mount)
+	cmd := exec.Command(program, "--foreground", "--enable-loadavg", "--pidfile", filepath.Join(l.Dir, "lxcfs.pid"), mount)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {

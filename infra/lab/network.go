@@ -27,7 +27,7 @@ func (l *Lab) joinNetwork(ctx context.Context) error {
 		}
 		i := slices.IndexFunc(have, func(n network) bool { return n.Name == networkName(l.run.Short) && len(n.Subnets) == 1 })
 		if i >= 0 {
-			l.subnet, err = netip.ParsePrefix(have[i].Subnets[0].Subnet)
+			l.Subnet, err = netip.ParsePrefix(have[i].Subnets[0].Subnet)
 			return err
 		}
 		err = l.makeNetwork(ctx, have)
@@ -56,7 +56,7 @@ func (l *Lab) makeNetwork(ctx context.Context, have []network) error {
 	if err != nil {
 		return fmt.Errorf("making the run's network on %s: %w", subnet, err)
 	}
-	l.subnet = subnet
+	l.Subnet = subnet
 	return nil
 }
 

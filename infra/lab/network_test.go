@@ -94,29 +94,33 @@ func TestSubnetTaken(t *testing.T) {
 	label := someLabel()
 	label.Run = run.Short
 	draws := 0
-	l := &Lab{run: run, label: label, free: func(used []netip.Prefix) (netip.Prefix, error) {
+	here := ground{Dir: t.TempDir()}
+	l := &Lab{run: run, label: label, ground: here, free: func(used []netip.Prefix) (netip.Prefix, error) {
 		if draws++; draws == 1 {
 			return netip.MustParsePrefix("10.88.0.0/24"), nil // podman's own network has it
 		}
 		return freeSubnet(used)
 	}}
+	if err := writeWhole(l.conf(), containersConf(), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	if err := l.joinNetwork(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	again := &Lab{run: run, label: label, free: func([]netip.Prefix) (netip.Prefix, error) {
+	again := &Lab{run: run, label: label, ground: here, free: func([]netip.Prefix) (netip.Prefix, error) {
 		t.Error("the network is made a second time")
 		return netip.Prefix{}, errors.New("no")
 	}}
-	if err := again.joinNetwork(t.Context()); err != nil || again.subnet != l.subnet {
-		t.Errorf("a second process finds %v (%v), not %v", again.subnet, err, l.subnet)
+	if err := again.joinNetwork(t.Context()); err != nil || again.Subnet != l.Subnet {
+		t.Errorf("a second process finds %v (%v), not %v", again.Subnet, err, l.Subnet)
 	}
-	if draws != 2 || overlaps(l.subnet, prefixes(t, "10.88.0.0/16")) {
-		t.Errorf("after %d draws the subnet is %v", draws, l.subnet)
+	if draws != 2 || overlaps(l.Subnet, prefixes(t, "10.88.0.0/16")) {
+		t.Errorf("after %d draws the subnet is %v", draws, l.Subnet)
 	}
 	if err := removeNetwork(t.Context(), networkName(run.Short)); err != nil {
 		t.Fatal(err)
 	}
-	none := &Lab{run: run, label: label, free: func([]netip.Prefix) (netip.Prefix, error) {
+	none := &Lab{run: run, label: label, ground: here, free: func([]netip.Prefix) (netip.Prefix, error) {
 		return freeSubnet(prefixes(t, "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"))
 	}}
 	if err := none.joinNetwork(t.Context()); err == nil || !strings.Contains(err.Error(), "no free subnet") {

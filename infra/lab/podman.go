@@ -24,7 +24,7 @@ const commandLimit = 2 * time.Minute
 // as the host stands, and writes there that the host ran out of memory.
 func (l *Lab) podman(ctx context.Context, args ...string) (string, error) {
 	return child.Command{
-		Argv: append([]string{"podman"}, args...), Dir: l.dir, Env: environment(l.conf), Limit: commandLimit, Ledger: l.run.Ledger,
+		Argv: append([]string{"podman"}, args...), Dir: l.Dir, Env: environment(l.conf()), Limit: commandLimit, Ledger: l.run.Ledger,
 	}.Run(ctx)
 }
 

@@ -122,6 +122,7 @@ bad experiment (nothing was touched); 3 measured, but teardown left something;
 		a.runCmd(), a.upCmd(), a.downCmd(), a.listCmd(), a.sshCmd(),
 		a.reportCmd(), a.logsCmd(),
 		a.doctorCmd(), a.gcCmd(), a.versionCmd(), a.completionCmd(),
+		a.labHostCmd(),
 	)
 	return root
 }
