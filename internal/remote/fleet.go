@@ -16,10 +16,11 @@ import (
 // eachAtOnce is how many hosts [Fleet.Each] works on at a time.
 const eachAtOnce = 32
 
-// Fleet keeps one open connection a host. It may be used from several
+// Fleet keeps one open connection a host, and one to a jump host for all hosts
+// behind it. It may be used from several
 // goroutines; its starter closes it.
 type Fleet struct {
-	keyDir string
+	ways *ways // shared: hosts behind one jump host share the connection to it
 
 	mu     sync.Mutex
 	hosts  map[string]*member
@@ -37,7 +38,7 @@ type member struct {
 // NewFleet makes a fleet that knows only "machine", this machine. keyDir is the run directory, below
 // which key files lie. It dials lazily: [Fleet.Conn] connects at the first use.
 func NewFleet(keyDir string) *Fleet {
-	f := &Fleet{keyDir: keyDir, hosts: map[string]*member{}}
+	f := &Fleet{ways: newWays(keyDir), hosts: map[string]*member{}}
 	f.hosts[machineName] = newMember(rundir.Host{Name: machineName})
 	return f
 }
@@ -89,10 +90,10 @@ func (f *Fleet) Conn(ctx context.Context, name string) (*Conn, error) {
 	case m == nil:
 		return nil, &hostError{host: name, doing: "connecting", err: errors.New("no such host in the rig")}
 	}
-	return m.open(ctx, f.keyDir)
+	return m.open(ctx, f.ways)
 }
 
-func (m *member) open(ctx context.Context, keyDir string) (*Conn, error) {
+func (m *member) open(ctx context.Context, w *ways) (*Conn, error) {
 	if err := m.dial.Acquire(ctx, 1); err != nil {
 		return nil, &hostError{host: m.host.Name, doing: "connecting", err: context.Cause(ctx)}
 	}
@@ -107,7 +108,7 @@ func (m *member) open(ctx context.Context, keyDir string) (*Conn, error) {
 		m.conn.Close() // of a broken connection nothing is left to close
 		m.conn = nil
 	}
-	c, err := Dial(ctx, m.host, keyDir)
+	c, err := w.dial(ctx, m.host, standing())
 	if err != nil {
 		return nil, err
 	}

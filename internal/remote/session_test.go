@@ -167,15 +167,14 @@ func relay(t *testing.T, port int) (front int, silence func()) {
 func TestKeepaliveNoticesSilence(t *testing.T) {
 	s := startTestServer(t)
 	port, silence := relay(t, s.host.SSH.Port)
-	config, err := clientConfig(s.host.SSH, s.dir)
+	w := newWays(s.dir)
+	w.keepalive = 100 * time.Millisecond
+	h := s.host
+	h.SSH.Port = port
+	c, err := w.dial(limited(t, 20*time.Second), h, standing())
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := loginOnce(limited(t, 20*time.Second), fmt.Sprintf("127.0.0.1:%d", port), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := newConn("b1", true, newSSHLink(client, 100*time.Millisecond))
 	defer c.Close()
 	pids := make(pidWriter, 1)
 	ended := make(chan error, 1)

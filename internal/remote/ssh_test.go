@@ -257,9 +257,9 @@ func TestClassify(t *testing.T) {
 		{"8", &net.OpError{Op: "dial", Net: "tcp", Addr: address(22, 11), Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, failNotYet},
 		{"9", &net.OpError{Op: "dial", Net: "tcp", Addr: address(22, 11), Err: os.ErrDeadlineExceeded}, failNotYet},
 		{"11", errors.New(texts["11"]), failRefused},
-		{"", handshake(fmt.Errorf("%w: expected", ErrHostKey)), failFinal},
+		{"", handshake(fmt.Errorf("%w: expected", ErrHostKey)), failHostKey},
 		{"", handshake(errors.New("ssh: overflow reading version string")), failFinal},
-		{"", &net.DNSError{Err: "no such host", Name: "b1", IsNotFound: true}, failFinal},
+		{"", &net.DNSError{Err: "no such host", Name: "b1", IsNotFound: true}, failName},
 		{"", &net.DNSError{Err: "server misbehaving", Name: "b1", IsTemporary: true}, failNotYet},
 	} {
 		if text := texts[tc.number]; tc.number != "" && tc.err.Error() != text {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +19,11 @@ const (
 	keepaliveLost  = 3 // unanswered ones after which the connection is dead
 	// sessionLimit is how long a host that has no session free is asked again.
 	sessionLimit = 15 * time.Second
+	// triesBeforeMore is how often it is asked before a further connection is
+	// made: a session that has just ended counts for a moment.
+	triesBeforeMore = 3
+	// hopLimit is how much later than its effects a jump host's end is known.
+	hopLimit = 250 * time.Millisecond
 )
 
 // lead makes the command the leader of a process group: sshd has mostly done
@@ -27,17 +33,23 @@ const lead = `read -r a b c d g r </proc/$$/stat; l=; [ "$g" = "$$" ] || l=setsi
 // sshLink is a connection to a host's sshd.
 type sshLink struct {
 	client *ssh.Client
+	via    *passage      // given up when the link is closed
 	dead   chan struct{} // closed when the connection has ended
 	wg     sync.WaitGroup
+	// again opens a further connection; nil on one that is a further one itself.
+	again func(ctx context.Context) (*sshLink, error)
 
-	mu  sync.Mutex
-	why error // what broke the connection
+	mu     sync.Mutex
+	why    error      // what broke the connection
+	asked  time.Time  // when the keepalive was sent that is not answered yet; zero with none
+	more   []*sshLink // further connections, for sessions that this one has no room for
+	closed bool
 }
 
-func newSSHLink(client *ssh.Client, keepalive time.Duration) *sshLink {
-	l := &sshLink{client: client, dead: make(chan struct{})}
+func newSSHLink(client *ssh.Client, keepalive time.Duration, via *passage) *sshLink {
+	l := &sshLink{client: client, via: via, dead: make(chan struct{})}
 	l.wg.Go(func() {
-		l.blame(client.Wait())
+		l.blame(l.ended(client.Wait()))
 		close(l.dead)
 	})
 	l.wg.Go(func() { l.keepAlive(keepalive) })
@@ -53,21 +65,58 @@ func (l *sshLink) blame(err error) {
 	}
 }
 
+// ended prefers the end of the jump host's connection over what it made of
+// this one. The end is known a moment after its effects.
+func (l *sshLink) ended(err error) error {
+	l.mu.Lock()
+	known := l.why != nil
+	l.mu.Unlock()
+	if known || l.via.link == nil {
+		return err
+	}
+	select {
+	case <-l.via.link.dead:
+		return l.via.errorf(l.via.link.cause())
+	case <-time.After(hopLimit):
+		return err
+	}
+}
+
 func (l *sshLink) lost() <-chan struct{} { return l.dead }
+
+func (l *sshLink) isDead() bool {
+	select {
+	case <-l.dead:
+		return true
+	default:
+		return false
+	}
+}
 
 func (l *sshLink) cause() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.why == nil {
+	switch {
+	case l.why == nil:
 		return ErrLost
+	case errors.Is(l.why, ErrLost): // the jump host's
+		return l.why
 	}
 	return fmt.Errorf("%w: %w", ErrLost, l.why)
 }
 
 func (l *sshLink) close() error {
 	l.blame(net.ErrClosed)
+	l.mu.Lock()
+	more := l.more
+	l.more, l.closed = nil, true
+	l.mu.Unlock()
 	err := l.client.Close()
 	l.wg.Wait()
+	for _, m := range more {
+		_ = m.close() // what counts is that the first one is
+	}
+	l.via.leave()
 	return err
 }
 
@@ -83,6 +132,7 @@ func (l *sshLink) keepAlive(every time.Duration) {
 			return
 		}
 		answered := make(chan struct{})
+		l.await(time.Now())
 		go func() {
 			// A refusal is an answer too; an error ends the connection by itself.
 			_, _, _ = l.client.SendRequest("keepalive@openssh.com", true, nil)
@@ -90,32 +140,125 @@ func (l *sshLink) keepAlive(every time.Duration) {
 		}()
 		select {
 		case <-answered:
+			l.await(time.Time{})
 		case <-l.dead:
 			return
 		case <-time.After(keepaliveLost * every):
-			l.blame(fmt.Errorf("no answer for %v", keepaliveLost*every))
+			l.blame(l.silence(every))
 			l.client.Close()
 			return
 		}
 	}
 }
 
-// open opens a session and prepares it, trying again while the host has none free.
-func (l *sshLink) open(ctx context.Context, begin func(*ssh.Session) error) (*ssh.Session, error) {
+func (l *sshLink) await(since time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.asked = since
+}
+
+// silence names who does not answer: a jump host, or this host behind it.
+func (l *sshLink) silence(every time.Duration) error {
+	for hop := l.via; hop.link != nil; hop = hop.link.via {
+		hop.link.mu.Lock()
+		asked := hop.link.asked
+		hop.link.mu.Unlock()
+		if !asked.IsZero() && time.Since(asked) >= every {
+			return hop.errorf(fmt.Errorf("%w: no answer for %v", ErrLost, keepaliveLost*every))
+		}
+	}
+	return fmt.Errorf("no answer for %v", keepaliveLost*every)
+}
+
+// open opens a session and prepares it, trying again while the host has none
+// free, and on a further connection when that lasts: one connection may have
+// fewer sessions (MaxSessions) than are needed at once. The session's own connection
+// comes with it.
+func (l *sshLink) open(ctx context.Context, begin func(*ssh.Session) error) (*ssh.Session, *sshLink, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, sessionLimit, errors.New("the host opened no session"))
 	defer cancel()
-	for pause := retryFirst; ; pause = min(2*pause, retryMost) {
-		s, err := l.openOnce(ctx, begin)
-		var full *ssh.OpenChannelError
-		if err == nil || !errors.As(err, &full) {
-			return s, err
+	for pause, tries := retryFirst, 1; ; pause, tries = min(2*pause, retryMost), tries+1 {
+		s, on, err := l.openSomewhere(ctx, begin)
+		if isFull(err) && tries == triesBeforeMore {
+			s, on, err = l.openOnMore(ctx, begin)
+		}
+		if !isFull(err) {
+			return s, on, err
 		}
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: %w", context.Cause(ctx), err)
+			return nil, nil, fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
 	}
+}
+
+// isFull tells whether a connection had no session free.
+func isFull(err error) bool {
+	var full *ssh.OpenChannelError
+	return errors.As(err, &full)
+}
+
+// openSomewhere tries the connections that there are.
+func (l *sshLink) openSomewhere(ctx context.Context, begin func(*ssh.Session) error) (*ssh.Session, *sshLink, error) {
+	var err error
+	for _, on := range append([]*sshLink{l}, l.further()...) {
+		var s *ssh.Session
+		if s, err = on.openOnce(ctx, begin); !isFull(err) {
+			return s, on, err
+		}
+	}
+	return nil, nil, err
+}
+
+// openOnMore makes a further connection for a session, and keeps it when that
+// has room; the error is the refusal otherwise.
+func (l *sshLink) openOnMore(ctx context.Context, begin func(*ssh.Session) error) (*ssh.Session, *sshLink, error) {
+	if l.again == nil {
+		return nil, nil, errors.New("no further connection is to be had")
+	}
+	on, err := l.again(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("it allows too few sessions a connection (MaxSessions), and another connection failed: %w", err)
+	}
+	s, err := on.openOnce(ctx, begin)
+	if err == nil && l.keep(on) {
+		return s, on, nil
+	}
+	if err == nil {
+		err = net.ErrClosed
+	}
+	_ = on.close() // its sessions end with it
+	return nil, nil, err
+}
+
+// further are the further connections; those that broke are let go.
+func (l *sshLink) further() []*sshLink {
+	l.mu.Lock()
+	var whole, broken []*sshLink
+	for _, m := range l.more {
+		if m.isDead() {
+			broken = append(broken, m)
+		} else {
+			whole = append(whole, m)
+		}
+	}
+	l.more = whole
+	l.mu.Unlock()
+	for _, m := range broken {
+		_ = m.close() // of a broken connection nothing is left to close
+	}
+	return slices.Clone(whole)
+}
+
+// keep counts a further connection among the link's, unless that is closed.
+func (l *sshLink) keep(on *sshLink) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		l.more = append(l.more, on)
+	}
+	return !l.closed
 }
 
 func (l *sshLink) openOnce(ctx context.Context, begin func(*ssh.Session) error) (*ssh.Session, error) {
@@ -170,9 +313,9 @@ func (l *sshLink) orLost(err error) error {
 
 func (l *sshLink) start(ctx context.Context, argv []string, stdout, stderr io.Writer) (process, error) {
 	line := "exec " + Quote(append([]string{"sh", "-c", lead, "sh"}, argv...)...)
-	p := &sshProcess{link: l}
+	p := &sshProcess{}
 	var err error
-	p.session, err = l.open(ctx, func(s *ssh.Session) (err error) {
+	p.session, p.link, err = l.open(ctx, func(s *ssh.Session) (err error) {
 		s.Stdout, s.Stderr = stdout, stderr
 		if p.in, err = s.StdinPipe(); err != nil {
 			return err

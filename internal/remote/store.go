@@ -26,7 +26,7 @@ func (l *sshLink) files(ctx context.Context) (store, error) {
 	var r io.Reader
 	var w io.WriteCloser
 	var err error
-	s.session, err = l.open(ctx, func(session *ssh.Session) (err error) {
+	s.session, _, err = l.open(ctx, func(session *ssh.Session) (err error) {
 		if w, err = session.StdinPipe(); err != nil {
 			return err
 		}

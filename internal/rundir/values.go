@@ -66,8 +66,8 @@ type SSH struct {
 	Address string   `json:"address"`
 	Port    int      `json:"port"`
 	User    string   `json:"user"`
-	KeyFile string   `json:"key_file"`        // private key, relative to the run directory, or an absolute path; "" asks the agent alone
-	Agent   bool     `json:"agent,omitempty"` // the user's ssh-agent may be asked for keys, after KeyFile's
+	KeyFile string   `json:"key_file"`        // private key, relative to the run directory, or an absolute path; the only key tried. "" asks the agent for any
+	Agent   bool     `json:"agent,omitempty"` // the user's ssh-agent may be asked: for KeyFile's key when that cannot be read without it, for any key when there is no KeyFile
 	HostKey []string `json:"host_key"`        // authorized_keys form; only these are accepted
 	Jump    *SSH     `json:"jump,omitempty"`  // the host through which this one is reached; nil is directly
 }
