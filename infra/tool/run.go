@@ -1,7 +1,6 @@
 package tool
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -36,17 +35,18 @@ func run(ctx context.Context, limit time.Duration, env []string, path string) (o
 	return stdout.String(), stderr.String(), err
 }
 
-// head keeps the beginning of what is written to it.
-type head struct{ bytes.Buffer }
+// head keeps the beginning of what is written to it. It does not embed a
+// buffer, whose ReadFrom would take in everything.
+type head struct{ kept []byte }
 
 const headSize = 64 << 10
 
 func (h *head) Write(p []byte) (int, error) {
-	if room := headSize - h.Len(); room > 0 {
-		h.Buffer.Write(p[:min(room, len(p))])
-	}
+	h.kept = append(h.kept, p[:min(len(p), headSize-len(h.kept))]...)
 	return len(p), nil
 }
+
+func (h *head) String() string { return string(h.kept) }
 
 // builds are the programs of a name that `make tools` built, the newest first.
 // A build goes on in a directory whose name is no version.

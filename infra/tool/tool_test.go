@@ -143,8 +143,8 @@ func TestPulumiIsChosen(t *testing.T) {
 	}
 }
 
-// TestNoAnswer: a program that hangs ends with everything it started, and one
-// that never stops talking costs no memory.
+// TestNoAnswer: a program that hangs ends with everything it started, and so
+// does one that never stops talking.
 func TestNoAnswer(t *testing.T) {
 	_, _ = machine(t)
 	s := terraforms()
@@ -163,9 +163,19 @@ func TestNoAnswer(t *testing.T) {
 	if !gone(t, strings.TrimSpace(string(pid))) {
 		t.Errorf("process %s, which it started, goes on", pid)
 	}
-	talks := write(t, t.TempDir()+"/x", "while :; do echo "+strings.Repeat("x", 1000)+"; done")
-	if _, err := s.ask(t.Context(), candidate{path: talks}); err == nil || len(err.Error()) > 500 {
+	out, _, err := run(t.Context(), s.limit, nil, "/usr/bin/yes")
+	if err == nil || !strings.Contains(err.Error(), "no answer within 300ms") || out != "" {
 		t.Errorf("a program that talks on: %v", err)
+	}
+}
+
+// TestHead: of a program that says much only the beginning is kept.
+func TestHead(t *testing.T) {
+	t.Parallel()
+	path := write(t, t.TempDir()+"/x", "echo first; head -c 5000000 /dev/zero")
+	out, _, err := run(t.Context(), time.Minute, nil, path)
+	if err != nil || len(out) != headSize || !strings.HasPrefix(out, "first\n") {
+		t.Errorf("%d bytes kept, %v", len(out), err)
 	}
 }
 
