@@ -72,6 +72,17 @@ func (s labStack) Input(ctx context.Context, run *rundir.Run, c *experiment.Cell
 	}, err
 }
 
+// OpenLab opens the lab of a run that nobody's krig lives for, because a user
+// applies the lab's module by hand: it is kept until its expiry. Opened again it
+// is kept until the new one.
+func OpenLab(ctx context.Context, run *rundir.Run, expiry time.Time) error {
+	if err := noteOnce(run, rundir.KindPlace, rundir.Place{Provider: lab.Provider}.String()); err != nil {
+		return err
+	}
+	_, err := lab.Open(ctx, run, Label{Run: run.Short, Owner: rundir.Self().String(), Hold: rundir.HoldKept, Expiry: expiry, Scope: scope()})
+	return err
+}
+
 // open opens the lab and returns the hosts to ask for, for whose disks there is room.
 func (labStack) open(ctx context.Context, run *rundir.Run, c *experiment.Cell, label rundir.Label) ([]lab.Spec, error) {
 	if _, err := lab.Open(ctx, run, label); err != nil {
@@ -99,24 +110,22 @@ func standingLab(ctx context.Context, run *rundir.Run) (*lab.Lab, map[string]lab
 	return l, have, err
 }
 
-// Hosts are those that the run directory describes and the output names, with
-// the same keys: all that the lab knows of a host is more than a module tells.
+// Hosts are those that the output names, as the run directory describes them:
+// the lab knows more of a host than a module tells.
 func (labStack) Hosts(ctx context.Context, run *rundir.Run, c *experiment.Cell, out json.RawMessage) ([]rundir.Host, error) {
-	var told map[string]struct {
-		Key []string `json:"host_key"`
-	}
-	if err := json.Unmarshal(out, &told); err != nil {
-		return nil, fmt.Errorf("reading the lab module's output hosts: %w", err)
+	told, err := stack.Decode(out, c, rundir.SSH{})
+	if err != nil {
+		return nil, err
 	}
 	_, have, err := standingLab(ctx, run)
 	if err != nil {
 		return nil, err
 	}
 	var errs []error
-	for _, s := range specs(c) {
+	for i, s := range specs(c) {
 		m := have[s.Name]
 		s.Remake = m.Spec.Remake
-		if h := m.Host; m.Spec != s || !h.Same(rundir.Host{Name: s.Name, ID: h.ID, SSH: rundir.SSH{HostKey: told[s.Name].Key}}) {
+		if m.Spec != s || !m.Host.Same(told[i]) {
 			errs = append(errs, fmt.Errorf("host %s does not stand as the lab's module says: krig down %s, and begin again", s.Name, run.Short))
 		}
 	}

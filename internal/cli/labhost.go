@@ -63,10 +63,10 @@ func (a *app) labGround(ctx context.Context, dir string, keep time.Duration) err
 	if err != nil {
 		return err
 	}
-	label := rundir.Label{Run: run.Short, Owner: rundir.Self().String(), Hold: rundir.HoldKept, Expiry: time.Now().Add(keep), Scope: scope()}
-	_, err = lab.Open(ctx, run, label)
+	expiry := time.Now().Add(keep)
+	err = infra.OpenLab(ctx, run, expiry)
 	if err == nil {
-		fmt.Fprintf(a.Out, "the lab of run %s is ready; it expires at %s\n", run.ID, label.Expiry.UTC().Format(time.RFC3339))
+		fmt.Fprintf(a.Out, "the lab of run %s is ready; it expires at %s\n", run.ID, expiry.UTC().Format(time.RFC3339))
 	}
 	return errors.Join(err, run.Close())
 }

@@ -1,6 +1,7 @@
 variable "hosts" {
-  description = "The hosts by name (b1, w1, ...). memory in bytes, cpus in processors, link_rate in bits a second in each direction; 0 is not limited. disk is a data disk with its size in bytes; write and read in bytes a second and iops in operations a second slow it, 0 does not. Raise remake to make a host again that is as it shall be."
+  description = "The hosts by name (b1, w1, ...). memory in bytes, cpus in processors, link_rate in bits a second in each direction; 0 is not limited. disk is a data disk with its size in bytes; write and read in bytes a second and iops in operations a second slow it, 0 does not. role is broker, controller or worker, else told from the name's first letter; krig's provider module goes by it, and a change of it changes no host. Raise remake to make a host again that is as it shall be."
   type = map(object({
+    role      = optional(string)
     cpus      = optional(number, 0)
     memory    = optional(number, 2147483648)
     link_rate = optional(number, 0)
@@ -23,6 +24,11 @@ variable "hosts" {
   validation {
     condition     = alltrue(flatten([for h in values(var.hosts) : [for n in [h.memory, h.link_rate, h.disk.size, h.disk.write, h.disk.read, h.disk.iops, h.remake] : n >= 0 && floor(n) == n]]))
     error_message = "memory, link_rate, remake and all of disk are whole numbers, 0 or more."
+  }
+
+  validation {
+    condition     = alltrue([for h in values(var.hosts) : contains(["broker", "controller", "worker"], coalesce(h.role, "worker"))])
+    error_message = "role is broker, controller or worker."
   }
 
   validation {
