@@ -55,7 +55,7 @@ bench: setup ## print the figures that README.md states
 lint: lint-tool ## formatting, linters, sizes, the rules of import
 	$(LINT) run ./...
 
-tools: ## build OpenTofu and Pulumi into the cache, for engines terraform and pulumi (8 minutes the first time)
+tools: ## build OpenTofu and Pulumi into the cache, for engines terraform and pulumi (9 minutes the first time)
 	@infra/tools/build tofu pulumi
 
 clean: ## remove what was built here; runs and the cache stay

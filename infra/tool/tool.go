@@ -93,7 +93,7 @@ func pulumis() search {
 		names: []string{"pulumi"},
 		built: "pulumi",
 		least: map[Product]string{PulumiCLI: "3.130.0"},
-		env:   []string{"PULUMI_SKIP_UPDATE_CHECK=true"},
+		env:   []string{"PULUMI_SKIP_UPDATE_CHECK=true", "PULUMI_HOME=/dev/null"}, // no log file in the user's home
 		read:  readPulumi,
 		none:  "no pulumi: `make tools` builds it, or install 3.130 or later",
 		limit: answerLimit,

@@ -130,7 +130,7 @@ func TestNone(t *testing.T) {
 
 func TestPulumiIsChosen(t *testing.T) {
 	bin, tools := machine(t)
-	built := write(t, tools+"/pulumi/3.276.0/bin/pulumi", "echo 3.276.0")
+	built := write(t, tools+"/pulumi/3.276.0/bin/pulumi", `test "$PULUMI_HOME" = /dev/null && echo 3.276.0`) // else it logs there
 	write(t, bin+"/pulumi", "echo v3.129.0")
 	p, err := Pulumi(t.Context())
 	if err != nil || p.Path != built || p.Root != tools+"/pulumi/3.276.0" || len(p.Notes) != 1 {
