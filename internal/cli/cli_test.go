@@ -119,29 +119,6 @@ func untar(t *testing.T, r io.Reader) []string {
 	}
 }
 
-func TestSSHIsPinned(t *testing.T) {
-	run := &rundir.Run{Dir: "/runs/demo-1-abcdef"}
-	h := rundir.Host{Name: "b1", SSH: rundir.SSH{
-		Address: "10.89.0.2", Port: 22, User: "root", KeyFile: "id_ed25519", HostKey: []string{"ssh-ed25519 AAAAC3\n", "ecdsa-sha2 AAAAE2"},
-	}}
-	want := "-F none -i /runs/demo-1-abcdef/id_ed25519 -o IdentitiesOnly=yes -o StrictHostKeyChecking=yes" +
-		" -o UserKnownHostsFile=/tmp/k -o GlobalKnownHostsFile=none -p 22 -l root 10.89.0.2"
-	if got := strings.Join(sshArgs(run, h, "/tmp/k"), " "); got != want {
-		t.Errorf("ssh %s\nwant %s", got, want)
-	}
-	if got := knownHosts(h); got != "10.89.0.2 ecdsa-sha2 AAAAE2\n10.89.0.2 ssh-ed25519 AAAAC3\n" {
-		t.Errorf("known_hosts:\n%s", got)
-	}
-	h.SSH.Port = 2222
-	if got := knownHosts(h); !strings.HasPrefix(got, "[10.89.0.2]:2222 ecdsa") {
-		t.Errorf("known_hosts of another port:\n%s", got)
-	}
-	h.SSH.Address, h.SSH.Port = "fd00::2", 22
-	if got := knownHosts(h); !strings.HasPrefix(got, "fd00::2 ecdsa") {
-		t.Errorf("known_hosts of IPv6:\n%s", got)
-	}
-}
-
 func TestChooseHosts(t *testing.T) {
 	all := []rundir.Host{
 		{Name: "b1", Roles: []rundir.Role{rundir.Broker, rundir.Controller}},

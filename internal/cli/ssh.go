@@ -7,14 +7,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/crypto/ssh/knownhosts"
 
 	"krig/internal/remote"
 	"krig/internal/rundir"
@@ -129,11 +125,11 @@ func (a *app) shell(ctx context.Context, run *rundir.Run, h rundir.Host) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	known := filepath.Join(dir, "known_hosts")
-	if err := os.WriteFile(known, []byte(knownHosts(h)), 0o600); err != nil {
-		return err
+	config, err := sshConfig(dir, run, &h.SSH)
+	if err != nil {
+		return fmt.Errorf("ssh to %s: %w", h.Name, err)
 	}
-	cmd := exec.CommandContext(ctx, "ssh", sshArgs(run, h, known)...)
+	cmd := exec.CommandContext(ctx, "ssh", "-F", config, sshTarget)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = a.In, a.Out, a.Err
 	err = cmd.Run()
 	var status *exec.ExitError
@@ -147,30 +143,4 @@ func (a *app) shell(ctx context.Context, run *rundir.Run, h rundir.Host) error {
 		return fmt.Errorf("ssh to %s: %w", h.Name, err)
 	}
 	return nil
-}
-
-// sshArgs are ssh's arguments: the run's key and the host's own keys, and
-// nothing of the user's configuration.
-func sshArgs(run *rundir.Run, h rundir.Host, known string) []string {
-	return []string{
-		"-F", "none",
-		"-i", run.Path(h.SSH.KeyFile),
-		"-o", "IdentitiesOnly=yes",
-		"-o", "StrictHostKeyChecking=yes",
-		"-o", "UserKnownHostsFile=" + known,
-		"-o", "GlobalKnownHostsFile=none",
-		"-p", strconv.Itoa(h.SSH.Port),
-		"-l", h.SSH.User,
-		h.SSH.Address,
-	}
-}
-
-// knownHosts are the pinned keys of a host in the form of a known_hosts file.
-func knownHosts(h rundir.Host) string {
-	address := knownhosts.Normalize(fmt.Sprintf("[%s]:%d", h.SSH.Address, h.SSH.Port))
-	var b strings.Builder
-	for _, key := range slices.Sorted(slices.Values(h.SSH.HostKey)) {
-		fmt.Fprintf(&b, "%s %s\n", address, strings.TrimSpace(key))
-	}
-	return b.String()
 }
