@@ -50,9 +50,7 @@ func Await(ctx context.Context, run *rundir.Run, hosts []rundir.Host, limit time
 
 func await(ctx context.Context, run *rundir.Run, h rundir.Host, limit time.Duration) (rundir.Host, error) {
 	begun := time.Now()
-	booting, done := context.WithTimeout(ctx, limit)
-	defer done()
-	c, err := remote.Dial(booting, h, run.Dir)
+	c, err := remote.DialBooting(ctx, h, run.Dir, limit)
 	if err != nil {
 		return h, err
 	}

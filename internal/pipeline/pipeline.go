@@ -159,6 +159,11 @@ func record(run *rundir.Run, f *experiment.File, plan *experiment.Plan, o Option
 			return err
 		}
 	}
+	for _, dir := range f.Directories() {
+		if err := run.CopyTree(dir); err != nil {
+			return err
+		}
+	}
 	return errors.Join(
 		run.WriteFile(text, "experiment.yaml"),
 		run.WriteFile(effective, "effective.yaml"),

@@ -16,7 +16,7 @@ import (
 // identity is what must be the same for a run to be resumed: identity.json.
 type identity struct {
 	Source   string            `json:"source"`   // the experiment's own path
-	Files    map[string]string `json:"files"`    // SHA-256 of the experiment and of each file it names, by path
+	Files    map[string]string `json:"files"`    // SHA-256 of the experiment and of each file and directory it names, by path
 	Programs map[string]string `json:"programs"` // SHA-256 of krig and its agents, by file name
 	Set      []string          `json:"set"`      // path=value given at the command line
 	Krig     string            `json:"krig"`     // krig's own version
@@ -31,6 +31,11 @@ func identify(f *experiment.File, o Options) (identity, error) {
 	id := identity{Source: source, Files: map[string]string{}, Programs: map[string]string{}, Set: o.Set, Krig: o.Version}
 	for _, path := range append([]string{source}, f.Inputs()...) {
 		if id.Files[path], err = rundir.FileSum(path); err != nil {
+			return id, err
+		}
+	}
+	for _, dir := range f.Directories() {
+		if id.Files[dir], err = rundir.TreeSum(dir); err != nil {
 			return id, err
 		}
 	}
