@@ -33,7 +33,7 @@ demo: setup ## stand Kafka up, load it, report: examples/demo.yaml
 	bin/krig run examples/demo.yaml
 
 test: setup-test ## vet and all tests that need no more than this machine (12 minutes)
-	go vet -tags 'faults examples' ./...
+	go vet -tags 'faults examples clouds' ./...
 	$(GO_TEST) -race $(RACE:%=./%)
 	$(GO_TEST) $$(go list ./... | grep -v -x -E '$(subst $() ,|,$(RACE:%=krig/%))')
 
@@ -43,7 +43,7 @@ test-faults: setup-test ## kill krig, its hosts and its parts at every stage
 test-examples: setup-test ## run every example for real and look at its results
 	@.ci/tier examples
 
-test-clouds: setup-test ## rigs in stand-in clouds (fails: no test of this tier exists yet)
+test-clouds: setup-test tools ## rigs by OpenTofu and Pulumi, and the user's own module
 	@.ci/tier clouds
 
 test-machines: setup-test ## hosts with a kernel of their own (fails: no test of this tier exists yet)
