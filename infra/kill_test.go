@@ -1,11 +1,13 @@
 package infra_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -15,6 +17,7 @@ import (
 	"krig/infra"
 	"krig/infra/lab"
 	"krig/infra/lab/labtest"
+	"krig/internal/cli"
 	"krig/internal/rundir"
 )
 
@@ -23,8 +26,14 @@ import (
 var killedRig = labtest.Spec{Brokers: 2, Workers: 1, DiskProfile: "hdd", DiskSize: 32 << 20, Rate: 1e9}
 
 // TestMain is a krig that can be killed where a test started this binary as
-// one: it makes a rig, then another, and stays.
+// one: it makes a rig, then another, and stays. It is krig itself where the lab's
+// module calls it.
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "lab-host" {
+		signals := make(chan os.Signal, 4)
+		signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+		os.Exit(cli.Main(context.Background(), os.Args[1:], cli.IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Signals: signals}))
+	}
 	dir := os.Getenv("KRIG_TEST_RUNS")
 	if dir == "" {
 		os.Exit(m.Run())
@@ -42,7 +51,8 @@ func victim(runs string) error {
 		return err
 	}
 	fmt.Println(run.Dir)
-	w := infra.Want{Cell: killedRig.Cell(), Expiry: time.Now().Add(time.Hour), Kept: os.Getenv("KRIG_TEST_KEPT") != ""}
+	engine := cmp.Or(os.Getenv("KRIG_TEST_ENGINE"), "direct")
+	w := infra.Want{Cell: withEngine(killedRig, engine), Expiry: time.Now().Add(time.Hour), Kept: os.Getenv("KRIG_TEST_KEPT") != ""}
 	if _, err := infra.Apply(ctx, run, w); err != nil {
 		return err
 	}
@@ -51,7 +61,7 @@ func victim(runs string) error {
 	}
 	smaller := killedRig
 	smaller.Brokers, smaller.DiskSize = 1, 16<<20
-	w.Cell = smaller.Cell()
+	w.Cell = withEngine(smaller, engine)
 	if _, err := infra.Apply(ctx, run, w); err != nil {
 		return err
 	}
@@ -106,7 +116,7 @@ func killAfter(t *testing.T, cmd *exec.Cmd, d time.Duration) {
 func TestKilled(t *testing.T) { killed(t, 6) }
 
 // killed kills krig at random instants of making a rig, and sees that nothing is left.
-func killed(t *testing.T, rounds int) {
+func killed(t *testing.T, rounds int, env ...string) {
 	t.Helper()
 	labtest.Need(t)
 	labtest.Scope(t)
@@ -116,7 +126,7 @@ func killed(t *testing.T, rounds int) {
 		delay := time.Duration(rand.Int64N(int64(whole)))
 		t.Run(fmt.Sprintf("%s after %v", by, delay.Round(time.Millisecond)), func(t *testing.T) {
 			begin := time.Now()
-			cmd, dir := startVictim(t, t.TempDir())
+			cmd, dir := startVictim(t, t.TempDir(), env...)
 			killAfter(t, cmd, delay)
 			if took := time.Since(begin); took < delay {
 				whole = took
