@@ -4,7 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,10 +22,10 @@ func (a *app) initCmd() *cobra.Command {
 		Use:       "init TEMPLATE [FILE]",
 		GroupID:   groupFile,
 		Short:     "Write a commented experiment to start from",
-		Long:      "Write a commented experiment to FILE, or to standard output. A FILE that is\nthere already is left alone. TEMPLATE is lab: hosts on this machine.",
+		Long:      "Write a commented experiment to FILE, or to standard output. A FILE that is\nthere already is left alone. TEMPLATE is lab: hosts on this machine; or module:\nhosts that your own Terraform makes, with a module to start from beside FILE.",
 		Example:   "  krig init lab my.yaml",
 		Args:      args(takes(1, 2)),
-		ValidArgs: []string{"lab"},
+		ValidArgs: []string{"lab", "module"},
 		RunE: func(_ *cobra.Command, args []string) error {
 			text, err := experiment.Template(args[0])
 			if err != nil {
@@ -32,9 +35,36 @@ func (a *app) initCmd() *cobra.Command {
 				_, err = a.Out.Write(text)
 				return err
 			}
-			return a.writeNew(args[1], text)
+			if err := a.writeNew(args[1], text); err != nil {
+				return err
+			}
+			return a.writeBeside(args[0], filepath.Dir(args[1]))
 		},
 	}
+}
+
+// writeBeside writes the files that a template names; those that are there
+// already are left alone.
+func (a *app) writeBeside(template, dir string) error {
+	files, err := experiment.TemplateFiles(template)
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		path := filepath.Join(dir, name)
+		if _, err := os.Lstat(path); err == nil {
+			a.say("%s is there already and is left alone", path)
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, files[name], 0o644); err != nil {
+			return err
+		}
+		a.say("wrote %s", path)
+	}
+	return nil
 }
 
 // writeNew writes a file that must not be there yet.

@@ -104,8 +104,26 @@ func writePlan(w io.Writer, plan *experiment.Plan) error {
 	if e.Rough {
 		rough = " (rough: this machine has not run all of these stages yet)"
 	}
-	_, err := fmt.Fprintf(w, "\nestimated time: %s%s\n", round(e.Total), rough)
-	return err
+	if _, err := fmt.Fprintf(w, "\nestimated time: %s%s\n", round(e.Total), rough); err != nil {
+		return err
+	}
+	return writeUnfindable(w, plan)
+}
+
+// writeUnfindable says of which rigs nobody can be asked what stands.
+func writeUnfindable(w io.Writer, plan *experiment.Plan) error {
+	said := map[string]bool{}
+	for _, c := range plan.Cells {
+		if c.Rig.Module.Finder != "none" || said[c.RigName] {
+			continue
+		}
+		said[c.RigName] = true
+		_, err := fmt.Fprintf(w, "\nrig %s: finder none: after a kill only the module's own state tells what stands; krig down RUN destroys by it,\nkrig gc finds none of it. Keep the run directory until krig down has succeeded.\n", c.RigName)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // axisPaths are all paths that the plan's cells vary, in the matrix's order.

@@ -167,3 +167,32 @@ func TestModuleRefuses(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+func TestModuleTemplate(t *testing.T) {
+	text, err := experiment.Template("module")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := experiment.TemplateFiles("module")
+	if err != nil || len(files) != 1 || !strings.Contains(string(files["rig/main.tf"]), `output "hosts"`) {
+		t.Fatalf("its files are %v, %v", files, err)
+	}
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "rig"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	changed := edit(t, string(text), "path: rig", "path: "+filepath.Join(dir, "rig"))
+	for _, comment := range []string{"disk: {size: 100GiB}", "module.variables.prefix: [a, b]", "token: {env: MY_TOKEN}", "agent: true", "user: debian"} {
+		changed = edit(t, changed, "# "+comment, comment)
+	}
+	_, plan := good(t, changed)
+	if len(plan.Cells) != 4 {
+		t.Errorf("%d cells", len(plan.Cells))
+	}
+	if err := validate(t, compiled(t), changed); err != nil {
+		t.Errorf("the schema refuses it: %v", err)
+	}
+	if none, err := experiment.TemplateFiles("lab"); err != nil || len(none) > 0 {
+		t.Errorf("the lab's files are %v, %v", none, err)
+	}
+}

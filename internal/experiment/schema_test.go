@@ -162,7 +162,7 @@ func TestSchemaAgreesWithReader(t *testing.T) {
 }
 
 func TestTemplateUnknown(t *testing.T) {
-	if _, err := experiment.Template("cloud"); err == nil || err.Error() != `there is no template "cloud"; known: lab` {
+	if _, err := experiment.Template("cloud"); err == nil || err.Error() != `there is no template "cloud"; known: lab, module` {
 		t.Errorf("got %v", err)
 	}
 }
