@@ -9,32 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"krig/internal/rundir"
 )
-
-// A Spec is one host as it shall be. A host whose Spec changes is made again.
-type Spec struct {
-	Rig      string  `json:"rig"`       // name of the rig that it belongs to
-	Name     string  `json:"name"`      // b1, c1, w1, ...
-	CPUs     float64 `json:"cpus"`      // processors it may use; 0 is not limited
-	Memory   int64   `json:"memory"`    // bytes it may use; 0 is not limited
-	LinkRate int64   `json:"link_rate"` // bits/s in each direction; 0 is not shaped
-	Disk     Disk    `json:"disk"`
-	Remake   int     `json:"remake,omitempty"` // for an engine that goes by its records: see [Lab.Remade]
-}
-
-// Made is a host that stands, with what it was made for. It is kept in the
-// run directory, for the next process.
-type Made struct {
-	Spec   Spec        `json:"spec"`
-	Engine string      `json:"engine"` // which made it: another's is never adopted
-	Host   rundir.Host `json:"host"`   // without roles: these are the rig's
-}
 
 func (l *Lab) container(name string) string { return containerName(l.run, name) }
 
@@ -44,68 +24,8 @@ func (l *Lab) backing(name string) string {
 	return filepath.Join(l.Dir, l.container(name)+".img")
 }
 
-func recordOf(name string) string { return filepath.Join("infra", "lab", "hosts", name+".json") }
-
-func lockOf(name string) string { return filepath.Join("hosts", name+".lock") }
-
 func event(host, format string, args ...any) rundir.Event {
 	return rundir.Event{Stage: "infra", Host: host, Message: fmt.Sprintf(format, args...)}
-}
-
-// Standing are the hosts of the run by name. One that does not run, or that
-// another engine made, has a Spec that fits nothing.
-func (l *Lab) Standing(ctx context.Context) (map[string]Made, error) {
-	all, err := listContainers(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("looking for the hosts that stand: %w", err)
-	}
-	out := map[string]Made{}
-	for _, c := range all {
-		if c.Labels["krig-run"] != l.run.Short || len(c.Names) != 1 {
-			continue
-		}
-		name := strings.TrimPrefix(c.Names[0], l.container(""))
-		m, _, err := l.recorded(name)
-		if err != nil {
-			return nil, err
-		}
-		if c.State != "running" || m.Engine != l.engine {
-			m.Spec = Spec{Name: name}
-		}
-		out[name] = m
-	}
-	return out, nil
-}
-
-// recorded is what the run directory says of a host; ok is false where it does
-// not know one of the name.
-func (l *Lab) recorded(name string) (m Made, ok bool, err error) {
-	err = l.run.ReadJSON(&m, recordOf(name))
-	if errors.Is(err, os.ErrNotExist) {
-		return Made{}, false, nil
-	}
-	return m, err == nil, err
-}
-
-// Remade is what an engine that goes by its own records must be told so that it
-// makes a host again that no longer stands as they say: its Spec with another
-// Remake. All others keep theirs. have is [Lab.Standing].
-func (l *Lab) Remade(want []Spec, have map[string]Made) ([]Spec, error) {
-	out := slices.Clone(want)
-	for i, s := range want {
-		m, ok, err := l.recorded(s.Name)
-		if err != nil {
-			return nil, err
-		}
-		if !ok || m.Engine != l.engine {
-			continue
-		}
-		out[i].Remake = m.Spec.Remake
-		if have[s.Name].Spec != m.Spec {
-			out[i].Remake++
-		}
-	}
-	return out, nil
 }
 
 // Create makes one host and returns when its sshd answers. When it fails, what
@@ -344,98 +264,6 @@ func greeted(ctx context.Context, addr string) error {
 	}
 	if !strings.HasPrefix(line, "SSH-2.0-") {
 		return fmt.Errorf("%s answers %q, which is not sshd", addr, line)
-	}
-	return nil
-}
-
-// Remove removes one host with its disk and files. Where there is none it does nothing.
-func (l *Lab) Remove(ctx context.Context, name string) error {
-	unlock, err := l.alone(ctx, lockOf(name))
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	return l.remove(ctx, name)
-}
-
-// RemoveOwn is [Lab.Remove] for an engine that goes by its records: a host that
-// another engine has made since is not what they mean, and stays.
-func (l *Lab) RemoveOwn(ctx context.Context, name string) (removed bool, err error) {
-	unlock, err := l.alone(ctx, lockOf(name))
-	if err != nil {
-		return false, err
-	}
-	defer unlock()
-	m, ok, err := l.recorded(name)
-	if err != nil || ok && m.Engine != l.engine {
-		return false, err
-	}
-	return true, l.remove(ctx, name)
-}
-
-func (l *Lab) remove(ctx context.Context, name string) error {
-	if err := os.Remove(l.run.Path(recordOf(name))); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	device, err := loopOf(l.backing(name))
-	if err != nil {
-		return err
-	}
-	if device != "" { // first, or the last write-back would take its time
-		if err := l.undo(KindThrottle, device, func() error { return unthrottle(device) }); err != nil {
-			return err
-		}
-	}
-	err = l.undo(KindContainer, l.container(name), func() error {
-		if err := removeContainers(ctx, l.container(name)); err != nil {
-			return err
-		}
-		return l.run.Ledger.HostGone(name)
-	})
-	if err != nil {
-		return fmt.Errorf("removing host %s: %w", name, err)
-	}
-	return l.undo(KindLoop, l.backing(name), func() error {
-		if err := release(ctx, l.backing(name)); err != nil {
-			return err
-		}
-		return os.RemoveAll(filepath.Join(l.Dir, name))
-	})
-}
-
-// removeContainers removes containers by name; those that are not there count as removed.
-func removeContainers(ctx context.Context, names ...string) error {
-	_, err := tool(ctx, append([]string{"podman", "rm", "--force", "--ignore", "--time", "0"}, names...)...)
-	return err
-}
-
-// release detaches a disk, waits until the kernel has let go of it, and
-// removes its backing file.
-func release(ctx context.Context, file string) error {
-	limited, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	for {
-		device, err := loopOf(file)
-		if err != nil {
-			return err
-		}
-		if device == "" {
-			break
-		}
-		if err := errors.Join(unthrottle(device), detach(device)); err != nil {
-			return err
-		}
-		if device, err = loopOf(file); err != nil || device == "" {
-			continue
-		}
-		select {
-		case <-limited.Done():
-			return fmt.Errorf("detaching %s: something on this machine still uses %s", file, device)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
 	}
 	return nil
 }

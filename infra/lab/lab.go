@@ -167,7 +167,10 @@ func (l *Lab) alone(ctx context.Context, file string) (unlock func(), err error)
 		}
 		return func() { f.Close() }, nil
 	case <-ctx.Done():
-		go func() { <-locked; f.Close() }()
+		go func() {
+			defer f.Close() // gives up a lock that came too late
+			_ = <-locked
+		}()
 		return nil, fmt.Errorf("waiting for another process of run %s: %w", l.run.ID, ctx.Err())
 	}
 }

@@ -2,7 +2,6 @@ package lab
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -90,26 +89,4 @@ func (l *Lab) InLedger(what string, do func() error) error {
 		return err
 	}
 	return errors.Join(do(), l.run.Ledger.Undo(entry, func() error { return nil }))
-}
-
-// Valid tells what is wrong with a Spec that a user wrote.
-func (s Spec) Valid() error {
-	if !hostName(s.Name) {
-		return fmt.Errorf("a host cannot be called %q: a name is a small letter and at most 30 small letters and digits", s.Name)
-	}
-	for what, n := range map[string]int64{"memory": s.Memory, "link_rate": s.LinkRate, "disk.size": s.Disk.Size,
-		"disk.write": s.Disk.Write, "disk.read": s.Disk.Read, "disk.iops": int64(s.Disk.IOPS)} {
-		if n < 0 {
-			return fmt.Errorf("host %s: %s is %d and must not be negative", s.Name, what, n)
-		}
-	}
-	if s.CPUs < 0 {
-		return fmt.Errorf("host %s: cpus is %v and must not be negative", s.Name, s.CPUs)
-	}
-	return nil
-}
-
-// hostName tells whether a text can be a host's name, in file names and in DNS.
-func hostName(s string) bool {
-	return len(s) <= 31 && s != "" && s[0] >= 'a' && s[0] <= 'z' && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
 }

@@ -35,7 +35,12 @@ func (a *app) labHostCmd() *cobra.Command {
 // runFlag gives a command the run directory that it works in.
 func runFlag(cmd *cobra.Command, dir *string) {
 	cmd.Flags().StringVar(dir, "run", "", "the run `DIR`")
-	cobra.CheckErr(cmd.MarkFlagRequired("run")) // the flag is there
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		if *dir == "" {
+			return usage(errors.New("--run needs a run directory"))
+		}
+		return nil
+	}
 }
 
 func (a *app) labGroundCmd() *cobra.Command {
@@ -56,10 +61,7 @@ func (a *app) labGround(ctx context.Context, dir string, keep time.Duration) err
 	if keep <= 0 {
 		return usage(fmt.Errorf("--keep %v: it must be longer than nothing", keep))
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("making a run directory: %w", err)
-	}
-	run, err := rundir.Open(dir)
+	run, err := openOrMake(dir)
 	if err != nil {
 		return err
 	}
@@ -69,6 +71,21 @@ func (a *app) labGround(ctx context.Context, dir string, keep time.Duration) err
 		fmt.Fprintf(a.Out, "the lab of run %s is ready; it expires at %s\n", run.ID, expiry.UTC().Format(time.RFC3339))
 	}
 	return errors.Join(err, run.Close())
+}
+
+// openOrMake opens a run directory, which it makes where there is none.
+func openOrMake(dir string) (*rundir.Run, error) {
+	run, err := rundir.Open(dir)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return run, err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("making a run directory: %w", err)
+	}
+	if run, err = rundir.Open(dir); err != nil {
+		return nil, errors.Join(err, os.Remove(dir))
+	}
+	return run, nil
 }
 
 func (a *app) labCreateCmd() *cobra.Command {
