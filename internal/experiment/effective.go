@@ -33,7 +33,7 @@ func (f *File) Effective() ([]byte, error) {
 func (f *File) absolute() map[*yaml.Node]string {
 	out := make(map[*yaml.Node]string)
 	add := func(n *yaml.Node) {
-		if n != nil && n.Kind == yaml.ScalarNode && !isNull(n) && !isURL(n.Value) {
+		if n != nil && n.Kind == yaml.ScalarNode && !isNull(n) {
 			out[n] = f.beside(n.Value)
 		}
 	}

@@ -230,17 +230,14 @@ func (f *File) rig(r Rig) (Rig, error) {
 	return r, nil
 }
 
-// located makes the paths of a source absolute: they are relative to the file.
+// located makes the paths of a source absolute: they are relative to the file. URLs stay.
 func (f *File) located(s Source) Source {
-	s.Directory = f.beside(s.Directory)
-	if !isURL(s.Archive) {
-		s.Archive = f.beside(s.Archive)
-	}
+	s.Directory, s.Archive = f.beside(s.Directory), f.beside(s.Archive)
 	return s
 }
 
 func (f *File) beside(path string) string {
-	if path == "" || filepath.IsAbs(path) {
+	if path == "" || filepath.IsAbs(path) || isURL(path) {
 		return path
 	}
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {

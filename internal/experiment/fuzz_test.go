@@ -70,6 +70,8 @@ func FuzzLoad(f *testing.F) {
 	}
 	f.Add(minimal, "brokers.count=2")
 	f.Add(minimal, "matrix=null")
+	f.Add("version: 1\nname: t\nrigs:\n  own:\n    provider: module\n    brokers: {count: 1}\n    workers: {count: 1}\n"+
+		"    module: {path: ., ssh: {agent: true}, variables: {a: {file: x}, b: [1.50, {c: null}], d: {file: 3}}}\n"+load10s, "module.variables.a=0x1")
 	f.Add(twoRigs+"matrix: [{rigs.a.brokers.count: [1, null]}, {rig: [b]}]\n", "bench.producer.x=1")
 	f.Add(twoBenches+"matrix: {bench.small.records: [10, null]}\n", "")
 	f.Add("a: &a [*a]\n<<: *a\n? {b: c}\n: !x d\n--- e\n", "=")

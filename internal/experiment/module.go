@@ -197,8 +197,11 @@ func modulePaths(rig *yaml.Node, add func(*yaml.Node)) {
 		return
 	}
 	for i := 1; i < len(variables.Content); i += 2 {
-		if v := variables.Content[i]; len(v.Content) == 2 {
-			add(child(v, "file"))
+		v := variables.Content[i]
+		if file := child(v, "file"); file != nil && len(v.Content) == 2 && file.Kind == yaml.ScalarNode {
+			if _, text := plain(file).(string); text {
+				add(file)
+			}
 		}
 	}
 }
