@@ -28,6 +28,14 @@ func byHand(t *testing.T, body string) hand {
 	h := hand{needTerraform(t).Path, t.TempDir()}
 	h.write(t, body)
 	h.run(t, "init", "-input=false")
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+		if out, err := h.try("destroy", "-auto-approve"); err != nil {
+			t.Logf("destroying: %v\n%s", err, out)
+		}
+	})
 	return h
 }
 
@@ -45,7 +53,7 @@ func (h hand) write(t *testing.T, body string) {
 
 func (h hand) try(args ...string) (string, error) {
 	cmd := exec.Command(h.program, append(args, "-no-color")...)
-	cmd.Dir, cmd.Env = h.dir, append(os.Environ(), "CHECKPOINT_DISABLE=1")
+	cmd.Dir, cmd.Env = h.dir, toolEnv()
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
@@ -63,7 +71,7 @@ func (h hand) run(t *testing.T, args ...string) string {
 func (h hand) output(t *testing.T) (hosts json.RawMessage, run *rundir.Run) {
 	t.Helper()
 	cmd := exec.Command(h.program, "output", "-json", "lab")
-	cmd.Dir = h.dir
+	cmd.Dir, cmd.Env = h.dir, toolEnv()
 	data, err := cmd.Output()
 	var told struct {
 		Hosts json.RawMessage

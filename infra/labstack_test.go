@@ -128,7 +128,9 @@ func TestLabStackKeepsWhatStands(t *testing.T) {
 	if !mended[0].Same(again[0]) || mended[2].Same(again[2]) {
 		t.Errorf("w1 ended; of\n%+v came\n%+v", again, mended)
 	}
-	down(t, run.Dir)
+	if err := infra.Destroy(t.Context(), run); err != nil {
+		t.Error(err)
+	}
 	nothing(t, run.Dir)
 }
 
@@ -173,7 +175,9 @@ func TestToolKilled(t *testing.T) {
 			if err := <-applied; err == nil {
 				t.Error("applying without the tool succeeded")
 			}
-			down(t, run.Dir)
+			if err := infra.Destroy(t.Context(), run); err != nil {
+				t.Error(err)
+			}
 			nothing(t, run.Dir)
 		})
 	}

@@ -83,6 +83,12 @@ func upDown(b *testing.B, engine string) time.Duration {
 	return took
 }
 
+// toolEnv keeps this machine's own configuration of the tool, and its questions
+// to the network, out.
+func toolEnv() []string {
+	return append(os.Environ(), "CHECKPOINT_DISABLE=1", "TF_CLI_CONFIG_FILE=/dev/null")
+}
+
 // sevenEmpty is how long the tool alone takes for seven resources.
 func sevenEmpty(b *testing.B, program string) time.Duration {
 	dir := b.TempDir()
@@ -92,7 +98,7 @@ func sevenEmpty(b *testing.B, program string) time.Duration {
 	begun := time.Now()
 	for _, args := range [][]string{{"init"}, {"apply", "-auto-approve"}, {"destroy", "-auto-approve"}} {
 		cmd := exec.CommandContext(b.Context(), program, append(args, "-input=false", "-no-color")...)
-		cmd.Dir, cmd.Env = dir, append(os.Environ(), "CHECKPOINT_DISABLE=1")
+		cmd.Dir, cmd.Env = dir, toolEnv()
 		if out, err := cmd.CombinedOutput(); err != nil {
 			b.Fatalf("%s %s: %v\n%s", program, args[0], err, out)
 		}

@@ -37,7 +37,7 @@ variable "hosts" {
   }
 
   validation {
-    condition     = alltrue([for h in values(var.hosts) : contains(["none", "ssd", "hdd", "custom"], h.disk.profile)])
+    condition     = alltrue([for h in values(var.hosts) : contains(["", "none", "ssd", "hdd", "custom"], h.disk.profile)])
     error_message = "disk.profile is none, ssd, hdd or custom. It only names what write, read and iops ask for."
   }
 }
