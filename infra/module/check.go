@@ -13,6 +13,7 @@ import (
 	"krig/infra/child"
 	"krig/infra/tool"
 	"krig/internal/experiment"
+	"krig/internal/rundir"
 )
 
 // The variables that krig passes by itself.
@@ -98,7 +99,12 @@ func (Provider) Check(ctx context.Context, cells []*experiment.Cell) []child.Lac
 	said := map[string]bool{}
 	for _, c := range cells {
 		at := "rigs." + c.RigName + ".module"
-		for _, l := range append(secretsMissing(at, c.Rig.Module.Variables), loginMissing(at, c.Rig.Module.SSH)...) {
+		lacks := append(secretsMissing(at, c.Rig.Module.Variables), loginMissing(at, c.Rig.Module.SSH)...)
+		if dir := c.Rig.Module.Path; !said[dir] {
+			said[dir] = true
+			lacks = append(lacks, uncopied(at, dir)...)
+		}
+		for _, l := range lacks {
 			if !said[l.Path+l.What] {
 				said[l.Path+l.What] = true
 				out = append(out, l)
@@ -106,6 +112,14 @@ func (Provider) Check(ctx context.Context, cells []*experiment.Cell) []child.Lac
 		}
 	}
 	return out
+}
+
+// uncopied is what keeps a run from taking its copy of the module.
+func uncopied(at, dir string) []child.Lack {
+	if _, err := rundir.TreeSum(dir); err != nil {
+		return []child.Lack{{What: err.Error(), Remedy: "see that all of the directory can be copied", Path: at + ".path"}}
+	}
+	return nil
 }
 
 func secretsMissing(at string, values experiment.Values) []child.Lack {

@@ -147,6 +147,9 @@ func TestCheckNamesWhatIsMissing(t *testing.T) {
 	}
 	c := cellOf(t, map[string]string{"main.tf": tags + output}, experiment.Values{"a": `{"env":"KRIG_NO_SUCH"}`, "b": `{"file":"/no/such"}`, "c": `"plain"`})
 	c.Rig.Module.SSH = experiment.ModuleSSH{KeyFile: noKey, Agent: true}
+	if err := os.Symlink("/etc", filepath.Join(c.Rig.Module.Path, "etc")); err != nil {
+		t.Fatal(err)
+	}
 	var got []string
 	for _, l := range (module.Provider{}).Check(context.Background(), []*experiment.Cell{c, c}) {
 		if l.Path != "" { // whether a tool is there is the machine's
@@ -158,6 +161,7 @@ func TestCheckNamesWhatIsMissing(t *testing.T) {
 		"rigs.own.module.variables.b: reading a secret: open /no/such: no such file or directory",
 		"rigs.own.module.ssh.agent: no ssh-agent is there: SSH_AUTH_SOCK is not set",
 		"rigs.own.module.ssh.key_file: the private key cannot be read: ssh: no key found",
+		"rigs.own.module.path: " + c.Rig.Module.Path + "/etc is neither a file nor a directory of its own: a copy would not hold it",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
