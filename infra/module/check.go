@@ -67,7 +67,10 @@ func (d *declared) contract(at string) []experiment.Problem {
 func (d *declared) passed(at string, values experiment.Values) []experiment.Problem {
 	var out []experiment.Problem
 	for name := range values {
-		if _, ok := d.variables[name]; !ok {
+		switch v, ok := d.variables[name]; {
+		case v.auto != "": // which of the two counts hangs on the names of files
+			out = append(out, experiment.Problem{Path: at + ".variables." + name, Reason: "the module's " + v.auto + " gives it a value too", Expected: "a value in one place"})
+		case !ok:
 			expected := "one of " + strings.Join(d.open(), ", ")
 			if near := experiment.Nearest(name, d.open()); near != "" {
 				expected = near

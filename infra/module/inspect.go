@@ -24,6 +24,7 @@ type declared struct {
 // A variable is one of a module's.
 type variable struct {
 	set  bool   // it has a default, or a value in a .tfvars file that the tool reads by itself
+	auto string // the .auto.tfvars file that gives it a value
 	kind string // its type where that is one word: string, number, bool, any; else ""
 }
 
@@ -207,6 +208,9 @@ func (d *declared) values(p *hclparse.Parser, path string) error {
 	for name := range all {
 		if v, ok := d.variables[name]; ok {
 			v.set = true
+			if strings.Contains(filepath.Base(path), ".auto.") {
+				v.auto = filepath.Base(path)
+			}
 			d.variables[name] = v
 		}
 	}

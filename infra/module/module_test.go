@@ -70,6 +70,8 @@ func TestRefuse(t *testing.T) {
 			[]string{"rigs.own.module: the module's variable region has no default and gets no value; variables: {region: VALUE}"}},
 		{"values of its own", map[string]string{"main.tf": tags + output + "variable \"a\" {}\nvariable \"b\" {}\nvariable \"c\" {}", "terraform.tfvars": "a = 1\n", "x.auto.tfvars.json": `{"b": 2}`, "other.tfvars": "c = 1"}, nil,
 			[]string{"rigs.own.module: the module's variable c has no default and gets no value; variables: {c: VALUE}"}},
+		{"values in two places", map[string]string{"main.tf": tags + output + "variable \"a\" {}", "z.auto.tfvars": "a = 1\n"}, experiment.Values{"a": "2"},
+			[]string{"rigs.own.module.variables.a: the module's z.auto.tfvars gives it a value too; a value in one place"}},
 		{"a default in an override", map[string]string{"main.tf": tags + output + `variable "a" { type = string }`, "override.tf": `variable "a" { default = "x" }`}, nil, nil},
 		{"krig_hosts needs no default", map[string]string{"main.tf": tags + output + `variable "krig_hosts" {}`}, nil, nil},
 		{"one workspace for all", map[string]string{"main.tf": tags + output + "terraform {\n cloud {\n  workspaces { name = \"prod\" }\n }\n}\n"}, nil,

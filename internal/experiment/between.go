@@ -77,7 +77,7 @@ func Between(a, b *Cell) Transition {
 	if a.RigName != b.RigName {
 		return Transition{Anew: true, Infra: true, Paths: []string{"rig"}}
 	}
-	t := Transition{Anew: a.Rig.Provider != b.Rig.Provider || a.Rig.Engine != b.Rig.Engine}
+	t := Transition{Anew: a.Rig.Provider != b.Rig.Provider || a.Rig.Engine != b.Rig.Engine || a.Rig.Module.Path != b.Rig.Module.Path}
 	var dearest Cost
 	resized := false
 	for _, path := range slices.Sorted(maps.Keys(union(sa, sb))) {

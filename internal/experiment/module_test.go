@@ -111,6 +111,11 @@ func TestVariablesAreAxes(t *testing.T) {
 	if len(plan.Cells) != 3 || plan.Cells[1].Rig.Module.Variables["size"] != `"large"` || plan.Cells[2].Rig.Module.Variables != nil {
 		t.Fatalf("cells %+v", plan.Cells)
 	}
+	other := *plan.Cells[0]
+	other.Rig.Module.Path += "2"
+	if tr := experiment.Between(plan.Cells[0], &other); !tr.Anew {
+		t.Errorf("between two modules: %+v", tr)
+	}
 	if tr := experiment.Between(plan.Cells[0], plan.Cells[1]); !tr.Infra || tr.Anew || !reflect.DeepEqual(tr.Paths, []string{"rigs.own.module.variables.size"}) {
 		t.Errorf("between two sizes: %+v", tr)
 	}

@@ -52,7 +52,7 @@ type Axis struct {
 // A Transition says what must happen before cell b can be measured where cell
 // a was. At most one of Infra, Prepare, Cluster and Resize holds.
 type Transition struct {
-	Anew    bool     // another rig, provider or engine: all hosts go before new ones are made
+	Anew    bool     // another rig, provider, engine or module: all hosts go before new ones are made
 	Infra   bool     // hosts change in more than their number: cluster stopped, hosts made again
 	Prepare bool     // hosts stay, are prepared again, cluster anew
 	Cluster bool     // hosts stay, the cluster is wiped and started anew (also with changed counts, when the quorum changes with them)
