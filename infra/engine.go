@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"krig/infra/module"
+	"krig/infra/terraform"
 	"krig/internal/experiment"
 	"krig/internal/rundir"
 )
@@ -51,7 +53,11 @@ type pair struct{ provider, engine string }
 
 // engines are all there are. A new one is a file, and a line here.
 func engines() map[pair]engine {
-	return map[pair]engine{{"lab", "direct"}: labDirect{}}
+	return map[pair]engine{
+		{"lab", "direct"}:       labDirect{},
+		{"lab", "terraform"}:    stacked{"terraform", terraform.Open, labStack{}},
+		{"module", "terraform"}: stacked{"terraform", terraform.Open, module.Provider{}},
+	}
 }
 
 // finders are those of all providers, by the provider's name.

@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -19,9 +21,10 @@ import (
 	"krig/internal/rundir"
 )
 
-// A Command is one run of a program on this machine. It is never stopped in
-// mid-change when ctx ends: half a network is worse than a whole one. It runs
-// in a process group of its own, so that neither ^C nor krig's death reaches it.
+// A Command is one run of a program on this machine. It is not stopped in
+// mid-change when ctx ends, half a network is worse than a whole one, but at its
+// limit alone. It runs in a process group of its own, so that neither ^C nor
+// krig's death reaches it, and writes into files, whose end krig's is not.
 type Command struct {
 	Argv   []string
 	Dir    string         // where it runs; "" is where this process does
@@ -29,6 +32,9 @@ type Command struct {
 	Files  []*os.File     // what it inherits, from descriptor 3 on
 	Limit  time.Duration  // after which it is asked to end; required
 	Ledger *rundir.Ledger // records the process while it runs; nil records nothing
+
+	Interrupt bool              // when ctx ends it gets one SIGINT, at which it is known to come to an orderly end
+	Lines     func(line string) // gets each whole line of standard output soon after it was written
 }
 
 // Run returns standard output once the program has ended. The error holds the
@@ -56,7 +62,10 @@ func (c Command) Run(ctx context.Context) (string, error) {
 	}
 	defer complaint.Close()
 	cmd.Stdout, cmd.Stderr = out, complaint
-	if err := c.wait(cmd); err != nil {
+	told := c.follow(out)
+	err = c.wait(ctx, cmd)
+	told()
+	if err != nil {
 		return "", fmt.Errorf("%s: %w%s", c.name(), err, tail(complaint))
 	}
 	return contents(out)
@@ -73,9 +82,15 @@ func Memory(name string) (*os.File, error) {
 }
 
 // wait starts the program, writes it down, and waits for its end.
-func (c Command) wait(cmd *exec.Cmd) error {
+func (c Command) wait(ctx context.Context, cmd *exec.Cmd) error {
 	if err := cmd.Start(); err != nil {
 		return err
+	}
+	if c.Interrupt {
+		stop := context.AfterFunc(ctx, func() {
+			_ = cmd.Process.Signal(os.Interrupt) // one that has ended needs none
+		})
+		defer stop()
 	}
 	if c.Ledger == nil {
 		return cmd.Wait()
@@ -93,7 +108,9 @@ func (c Command) wait(cmd *exec.Cmd) error {
 
 // name is what the command does: podman run, tc qdisc.
 func (c Command) name() string {
-	return strings.Join(c.Argv[:min(2, len(c.Argv))], " ")
+	words := slices.Clone(c.Argv[:min(2, len(c.Argv))])
+	words[0] = filepath.Base(words[0])
+	return strings.Join(words, " ")
 }
 
 func contents(f *os.File) (string, error) {

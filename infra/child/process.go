@@ -75,12 +75,27 @@ func EntryAlive(ref string) bool {
 	return err == nil && o.Alive()
 }
 
+// orderly is how long a program may take to come to an end at one interrupt,
+// which it then finishes what it does at: two would leave its records behind.
+func orderly(program string) time.Duration {
+	switch program {
+	case "tofu", "terraform", "pulumi":
+		return time.Minute
+	}
+	return 0
+}
+
 // End ends a process that does what: after the time that its program may take
 // it is asked to, and at last it is killed.
 func End(ctx context.Context, o rundir.Owner, what string) error {
 	program, _, _ := strings.Cut(what, " ")
 	if gone(ctx, o, patience(program)) {
 		return nil
+	}
+	if limit := orderly(program); limit > 0 {
+		if err := syscall.Kill(o.PID, syscall.SIGINT); err == nil && gone(ctx, o, limit) {
+			return nil
+		}
 	}
 	if err := Signal(ctx, o, syscall.SIGTERM); err == nil {
 		return nil
