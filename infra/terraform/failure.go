@@ -29,14 +29,15 @@ func failure(doing string, failures []*stack.Error, err error) error {
 	return fmt.Errorf("%s: %w", doing, errors.Join(errs...))
 }
 
-// words are by what the clouds' messages tell one failure from another.
+// words are by what the clouds' messages tell one failure from another; the
+// first that fits counts (a rate is a limit, too).
 var words = []struct {
 	failure stack.Failure
 	any     *regexp.Regexp
 }{
 	{stack.Capacity, regexp.MustCompile(`(?i)InsufficientInstanceCapacity|InsufficientHostCapacity|InsufficientFreeAddresses|ZONE_RESOURCE_POOL_EXHAUSTED|does not have enough resources available`)},
-	{stack.Quota, regexp.MustCompile(`(?i)VcpuLimitExceeded|InstanceLimitExceeded|LimitExceeded|MaxSpotInstanceCountExceeded|QUOTA_EXCEEDED|quotaExceeded|Quota '[^']*' exceeded`)},
 	{stack.Throttled, regexp.MustCompile(`(?i)RequestLimitExceeded|Throttling|TooManyRequests|rateLimitExceeded|HTTP response code 429`)},
+	{stack.Quota, regexp.MustCompile(`(?i)VcpuLimitExceeded|InstanceLimitExceeded|LimitExceeded|MaxSpotInstanceCountExceeded|QUOTA_EXCEEDED|quotaExceeded|Quota '[^']*' exceeded`)},
 	{stack.Credentials, regexp.MustCompile(`(?i)No valid credential sources|UnauthorizedOperation|AuthFailure|InvalidClientTokenId|ExpiredToken|could not find default credentials|Error 401`)},
 }
 
