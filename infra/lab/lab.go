@@ -169,7 +169,7 @@ func (l *Lab) alone(ctx context.Context, file string) (unlock func(), err error)
 	case <-ctx.Done():
 		go func() {
 			defer f.Close() // gives up a lock that came too late
-			_ = <-locked
+			<-locked
 		}()
 		return nil, fmt.Errorf("waiting for another process of run %s: %w", l.run.ID, ctx.Err())
 	}

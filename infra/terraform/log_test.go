@@ -61,14 +61,14 @@ func TestNoLock(t *testing.T) {
 func TestClassify(t *testing.T) {
 	for message, want := range map[string]stack.Failure{
 		"creating EC2 Instance: api error InsufficientInstanceCapacity: We currently do not have sufficient m7i.large capacity": stack.Capacity,
-		"Error waiting for instance to create: The zone 'x' does not have enough resources available to fulfill the request":   stack.Capacity,
-		"api error VcpuLimitExceeded: You have requested more vCPU capacity than your current vCPU limit of 32":                stack.Quota,
-		"googleapi: Error 403: Quota 'CPUS' exceeded. Limit: 24.0 in region europe-west1., quotaExceeded":                      stack.Quota,
-		"api error RequestLimitExceeded: Request limit exceeded.":                                                              stack.Throttled,
-		"googleapi: Error 403: Rate Limit Exceeded, rateLimitExceeded":                                                         stack.Throttled,
-		"No valid credential sources found":                                                                                    stack.Credentials,
-		"google: could not find default credentials.":                                                                          stack.Credentials,
-		"creating EC2 Instance: api error InvalidParameterValue: no":                                                           stack.Other,
+		"Error waiting for instance to create: The zone 'x' does not have enough resources available to fulfill the request":    stack.Capacity,
+		"api error VcpuLimitExceeded: You have requested more vCPU capacity than your current vCPU limit of 32":                 stack.Quota,
+		"googleapi: Error 403: Quota 'CPUS' exceeded. Limit: 24.0 in region europe-west1., quotaExceeded":                       stack.Quota,
+		"api error RequestLimitExceeded: Request limit exceeded.":                                                               stack.Throttled,
+		"googleapi: Error 403: Rate Limit Exceeded, rateLimitExceeded":                                                          stack.Throttled,
+		"No valid credential sources found":                          stack.Credentials,
+		"google: could not find default credentials.":                stack.Credentials,
+		"creating EC2 Instance: api error InvalidParameterValue: no": stack.Other,
 	} {
 		if got := classify(message); got != want {
 			t.Errorf("%s: %q, not %q", message, got, want)

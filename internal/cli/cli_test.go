@@ -60,8 +60,9 @@ func TestArchiveHasNoSecrets(t *testing.T) {
 		text string
 		mode os.FileMode
 	}{
-		"krig.log":             {"line\n", 0o600}, // by a strict umask
-		"logs/b1/server.log":   {"started\n", 0o644},
+		"krig.log":           {"line\n", 0o600}, // by a strict umask
+		"logs/b1/server.log": {"started\n", 0o644},
+		"infra/terraform/r/module/terraform.tfstate": {"{}", 0o644},
 		"private":              {"only its owner's\n", 0o600},
 		"ssl/broker.key":       {"k\n", 0o644},
 		"ssl/broker.pem":       {"k\n", 0o644},
@@ -87,7 +88,7 @@ func TestArchiveHasNoSecrets(t *testing.T) {
 		hidden <- names
 	}()
 	got := untar(t, pr)
-	if left := strings.Join(<-hidden, " "); left != "logs/b1/pasted.log private ssl/broker.key ssl/broker.pem" {
+	if left := strings.Join(<-hidden, " "); left != "infra/terraform logs/b1/pasted.log private ssl/broker.key ssl/broker.pem" {
 		t.Errorf("left out: %s", left)
 	}
 	want := []string{"demo/cells/one/1/raw.hlog", "demo/krig.log", "demo/logs/b1/server.log", "demo/versions.txt"}

@@ -72,11 +72,15 @@ func archive(w io.Writer, run *rundir.Run, versions string) (hidden []string, er
 	err = addText(t, path.Join(run.ID, "versions.txt"), versions)
 	if err == nil {
 		err = filepath.WalkDir(run.Dir, func(file string, d fs.DirEntry, err error) error {
-			if err != nil || !d.Type().IsRegular() {
+			if err != nil {
 				return err
 			}
 			rel, err := filepath.Rel(run.Dir, file)
-			if err != nil {
+			if err == nil && d.IsDir() && filepath.ToSlash(rel) == stacks {
+				hidden = append(hidden, rel)
+				return filepath.SkipDir
+			}
+			if err != nil || !d.Type().IsRegular() {
 				return err
 			}
 			added, err := addFile(t, path.Join(run.ID, filepath.ToSlash(rel)), file)
@@ -88,6 +92,10 @@ func archive(w io.Writer, run *rundir.Run, versions string) (hidden []string, er
 	}
 	return hidden, errors.Join(err, t.Close(), zipped.Close())
 }
+
+// stacks are the folders of stacks: states, plans and variables may hold any
+// secret, at any place in them.
+const stacks = "infra/terraform"
 
 func addText(t *tar.Writer, name, text string) error {
 	if err := t.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text))}); err != nil {
