@@ -1,6 +1,7 @@
 package module
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,7 +72,7 @@ func (d *declared) passed(at string, values experiment.Values) []experiment.Prob
 		case v.auto != "": // which of the two counts hangs on the names of files
 			out = append(out, experiment.Problem{Path: at + ".variables." + name, Reason: "the module's " + v.auto + " gives it a value too", Expected: "a value in one place"})
 		case !ok:
-			expected := "one of " + strings.Join(d.open(), ", ")
+			expected := "a variable of the module's: " + cmp.Or(strings.Join(d.open(), ", "), "it has none")
 			if near := experiment.Nearest(name, d.open()); near != "" {
 				expected = near
 			}
