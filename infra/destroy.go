@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"krig/infra/child"
@@ -16,6 +17,24 @@ import (
 // child of a dead krig may not have been written down yet, and may not have
 // made yet what it was started for.
 const settle = 2 * time.Second
+
+// UndoLimit is how long taking a run down may take in all: what its hosts need
+// to be given back, and what its stacks need to be destroyed.
+func UndoLimit(run *rundir.Run) time.Duration {
+	limit := 5 * time.Minute
+	stacks, err := noted(run, kindStack)
+	if err != nil {
+		return limit // Destroy says so
+	}
+	for _, e := range stacks {
+		for _, x := range engines() {
+			if s, ok := x.(stacked); ok && strings.HasPrefix(e.Ref, s.ref("")) {
+				limit += s.provider.Limits().Destroy
+			}
+		}
+	}
+	return limit
+}
 
 // Destroy ends the run's children, removes everything of the run that its
 // engines, its ledger or its labels name, and lists again. What is left is in

@@ -112,6 +112,10 @@ func setFlag(cmd *cobra.Command, set *[]string) {
 	cmd.Flags().StringArrayVar(set, "set", nil, "change one value of the experiment: `PATH=VALUE`, such as repeat=3; may be given again")
 }
 
+func yesFlag(cmd *cobra.Command, yes *bool) {
+	cmd.Flags().BoolVar(yes, "yes", false, "do not ask, also where money or other people's machines are at stake (the lab never asks)")
+}
+
 // schemaCmd prints the JSON Schema of experiments.
 func (a *app) schemaCmd() *cobra.Command {
 	return &cobra.Command{

@@ -59,7 +59,7 @@ once and prints the krig down that finishes.`,
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&f.keep, "keep", false, "leave the rig and Kafka standing at the end; krig down removes them")
-	flags.BoolVar(&f.yes, "yes", false, "do not ask, also where money or other people's machines are at stake (the lab never asks)")
+	yesFlag(cmd, &f.yes)
 	setFlag(cmd, &f.set)
 	flags.StringVar(&f.reuse, "reuse", "", "measure on the rig that this `RUN` left standing (krig up, or run --keep); it stands on afterwards")
 	flags.StringVar(&f.resume, "resume", "", "go on with this `RUN` at its first missing repeat; refuses when the experiment or krig changed")
@@ -165,7 +165,7 @@ func (a *app) outcome(out pipeline.Outcome, kept bool, err error) error {
 
 // upCmd makes the first cell's rig and cluster.
 func (a *app) upCmd() *cobra.Command {
-	var set []string
+	var f runFlags
 	cmd := &cobra.Command{
 		Use:     "up FILE",
 		GroupID: groupRun,
@@ -180,7 +180,10 @@ leave everything standing. The run's id is printed.`,
 			if err := readable(args[0]); err != nil {
 				return err
 			}
-			o := pipeline.Options{RunsDir: a.runsDir, Keep: true, Set: set, Version: a.version()}
+			if err := a.consent(cmd.Context(), args[0], f); err != nil {
+				return err
+			}
+			o := pipeline.Options{RunsDir: a.runsDir, Keep: true, Set: f.set, Version: a.version()}
 			out, err := pipeline.Up(cmd.Context(), args[0], o, a.show.event)
 			if err == nil && out.Run != nil {
 				fmt.Fprintln(a.Out, out.Run.ID)
@@ -188,7 +191,8 @@ leave everything standing. The run's id is printed.`,
 			return a.outcome(out, err == nil, err)
 		},
 	}
-	setFlag(cmd, &set)
+	setFlag(cmd, &f.set)
+	yesFlag(cmd, &f.yes)
 	return cmd
 }
 

@@ -45,9 +45,6 @@ func (r *Refused) Error() string { return errors.Join(r.Reasons...).Error() }
 // Unwrap gives every reason.
 func (r *Refused) Unwrap() []error { return r.Reasons }
 
-// undoLimit bounds a whole teardown.
-const undoLimit = 5 * time.Minute
-
 // Run does the whole flow for an experiment file: stand up, measure, report,
 // take down. listen gets every line of progress.
 func Run(ctx context.Context, file string, o Options, listen func(rundir.Event)) (Outcome, error) {

@@ -113,7 +113,7 @@ func (fl *flow) leave() error {
 // teardown undoes everything on a context of its own and fills in what it
 // could not remove.
 func (fl *flow) teardown(ctx context.Context, out *Outcome) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoLimit)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), infra.UndoLimit(fl.owner))
 	defer cancel()
 	fl.say("teardown", "taking everything down")
 	end := fl.clock.start("teardown")
@@ -170,7 +170,7 @@ func down(ctx context.Context, run *rundir.Run, back error) error {
 }
 
 // Down removes everything that a run made, whatever state it is in: kept,
-// interrupted or killed. It may be called again.
+// interrupted or killed, also when ctx has ended. It may be called again.
 func Down(ctx context.Context, dir string, listen func(rundir.Event)) error {
 	run, err := rundir.Open(dir)
 	if err != nil {
@@ -180,6 +180,8 @@ func Down(ctx context.Context, dir string, listen func(rundir.Event)) error {
 		return &Refused{[]error{err}}
 	}
 	run.Listen(listen)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), infra.UndoLimit(run))
+	defer cancel()
 	return errors.Join(clean(ctx, run), run.Close())
 }
 
