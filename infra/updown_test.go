@@ -70,6 +70,7 @@ func upDown(b *testing.B, engine string) time.Duration {
 		b.Fatal(err)
 	}
 	begun := time.Now()
+	run.Listen(func(e rundir.Event) { b.Logf("%5.2f s %s %s", time.Since(begun).Seconds(), e.Host, e.Message) })
 	_, err = infra.Apply(b.Context(), run, infra.Want{Cell: withEngine(sevenHosts, engine), Expiry: time.Now().Add(time.Hour)})
 	up := time.Since(begun)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(b.Context()), 2*time.Minute)

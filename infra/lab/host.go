@@ -76,6 +76,9 @@ func (l *Lab) create(ctx context.Context, s Spec) (rundir.Host, error) {
 	if err != nil {
 		return rundir.Host{}, err
 	}
+	if err := l.pinBridge(ctx); err != nil {
+		return rundir.Host{}, err
+	}
 	if device != "" {
 		if err := joinRoot(pid); err != nil {
 			return rundir.Host{}, err

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"strings"
 
@@ -58,6 +60,50 @@ func (l *Lab) makeNetwork(ctx context.Context, have []network) error {
 	}
 	l.Subnet = subnet
 	return nil
+}
+
+// pinBridge keeps the link address of the run's bridge, the machine's own in the
+// run's network. By itself it changes with each host that joins, and those that
+// know the earlier one send there for some seconds, to nobody. The first host
+// makes the bridge, so each pins it before it is spoken to.
+func (l *Lab) pinBridge(ctx context.Context) error {
+	unlock, err := l.alone(ctx, "lock")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	dev, err := deviceOf(l.Subnet.Masked().Addr().Next())
+	if err != nil {
+		return fmt.Errorf("finding the bridge of the run's network: %w", err)
+	}
+	const set = "3" // NET_ADDR_SET: given by a user, so that the kernel leaves it
+	if how, err := os.ReadFile("/sys/class/net/" + dev.Name + "/addr_assign_type"); err == nil && strings.TrimSpace(string(how)) == set {
+		return nil
+	}
+	if _, err := tool(ctx, "ip", "link", "set", "dev", dev.Name, "address", dev.HardwareAddr.String()); err != nil {
+		return fmt.Errorf("keeping the link address of %s: %w", dev.Name, err)
+	}
+	return nil
+}
+
+// deviceOf is this machine's network device with an address.
+func deviceOf(a netip.Addr) (net.Interface, error) {
+	all, err := net.Interfaces()
+	if err != nil {
+		return net.Interface{}, err
+	}
+	for _, dev := range all {
+		addrs, err := dev.Addrs()
+		if err != nil { // it is gone by now
+			continue
+		}
+		for _, have := range addrs {
+			if p, err := netip.ParsePrefix(have.String()); err == nil && p.Addr() == a {
+				return dev, nil
+			}
+		}
+	}
+	return net.Interface{}, fmt.Errorf("no device has the address %s", a)
 }
 
 // NoSubnet is the lack of a free subnet, if there is none.

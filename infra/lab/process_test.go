@@ -147,9 +147,33 @@ func TestManyProcesses(t *testing.T) {
 			t.Errorf("%s says %q", h.Name, got)
 		}
 	}
+	if how := linkAddress(t, addresses); how != "3" { // 3: it stays, whoever joins
+		t.Errorf("the link address of the bridge was assigned in way %s", how)
+	}
 	once(t, run, map[string]int{"network": 1, "folder": 1, "container": 6, "loop": 6})
 	atOnce(t, run, remove...)
 	once(t, run, map[string]int{"network": 1, "folder": 1})
+}
+
+// linkAddress is how the bridge that routes to hosts has got its link address.
+func linkAddress(t *testing.T, hosts map[string]bool) string {
+	t.Helper()
+	for ip := range hosts {
+		out, err := exec.Command("ip", "-json", "route", "get", ip).Output()
+		var routes []struct{ Dev string }
+		if err == nil {
+			err = json.Unmarshal(out, &routes)
+		}
+		if err != nil || len(routes) != 1 {
+			t.Fatalf("the route to %s is %s (%v)", ip, out, err)
+		}
+		how, err := os.ReadFile("/sys/class/net/" + routes[0].Dev + "/addr_assign_type")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(how))
+	}
+	return ""
 }
 
 // Processes open a lab that none has opened yet.
