@@ -59,7 +59,7 @@ func TestEstimateWithoutMemory(t *testing.T) {
 	}
 	anew := firstGuess["infra"] + firstGuess["prepare"] + firstGuess["cluster"] + firstGuess["prime"]
 	grown := firstGuess["infra"] + firstGuess["prepare"] + firstGuess["resize"] + firstGuess["prime"]
-	load := float64(len(plan.Visits)) * (15 + firstGuess["around"]) // 3 s of warm-up and 12 s of load
+	load := float64(len(plan.Visits)) * (20 + firstGuess["around"]) // 8 s of warm-up and 12 s of load
 	want := 2*anew + 4*grown + load + firstGuess["teardown"]
 	if got := e.Total.Seconds(); got != want {
 		t.Errorf("the demo is estimated at %v s, want %v", got, want)
