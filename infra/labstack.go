@@ -88,7 +88,11 @@ func (labStack) open(ctx context.Context, run *rundir.Run, c *experiment.Cell, l
 	if _, err := lab.Open(ctx, run, label); err != nil {
 		return nil, err
 	}
-	l, have, err := standingLab(ctx, run)
+	l, err := lab.Join(run, lab.Terraform)
+	if err != nil {
+		return nil, err
+	}
+	have, err := l.Standing(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -100,29 +104,33 @@ func (labStack) open(ctx context.Context, run *rundir.Run, c *experiment.Cell, l
 	return want, lab.Room(diskBytes(missing))
 }
 
-// standingLab is the run's lab as the module's processes join it, and what of it stands.
-func standingLab(ctx context.Context, run *rundir.Run) (*lab.Lab, map[string]lab.Made, error) {
+// recorded are the hosts that the module's processes wrote down.
+func recorded(run *rundir.Run, want []lab.Spec) (map[string]lab.Made, error) {
 	l, err := lab.Join(run, lab.Terraform)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	have, err := l.Standing(ctx)
-	return l, have, err
+	names := make([]string, len(want))
+	for i, s := range want {
+		names[i] = s.Name
+	}
+	return l.Records(names...)
 }
 
 // Hosts are those that the output names, as the run directory describes them:
 // the lab knows more of a host than a module tells.
-func (labStack) Hosts(ctx context.Context, run *rundir.Run, c *experiment.Cell, out json.RawMessage) ([]rundir.Host, error) {
+func (labStack) Hosts(_ context.Context, run *rundir.Run, c *experiment.Cell, out json.RawMessage) ([]rundir.Host, error) {
 	told, err := stack.Decode(out, c, rundir.SSH{})
 	if err != nil {
 		return nil, err
 	}
-	_, have, err := standingLab(ctx, run)
+	want := specs(c)
+	have, err := recorded(run, want)
 	if err != nil {
 		return nil, err
 	}
 	var errs []error
-	for i, s := range specs(c) {
+	for i, s := range want {
 		m := have[s.Name]
 		s.Remake = m.Spec.Remake
 		if m.Spec != s || !m.Host.Same(told[i]) {

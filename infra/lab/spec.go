@@ -92,17 +92,34 @@ func (l *Lab) recorded(name string) (m Made, ok bool, err error) {
 	return m, err == nil, err
 }
 
+// Records are the hosts that this engine made, of those that are named, as the
+// run directory describes them; whether they still run it does not say.
+func (l *Lab) Records(names ...string) (map[string]Made, error) {
+	out := map[string]Made{}
+	for _, name := range names {
+		m, ok, err := l.recorded(name)
+		if err != nil {
+			return nil, err
+		}
+		if ok && m.Engine == l.engine {
+			out[name] = m
+		}
+	}
+	return out, nil
+}
+
 // Remade is what an engine that goes by its own records must be told so that it
 // makes a host again that no longer stands as they say: its Spec with another
 // Remake. All others keep theirs. have is [Lab.Standing].
 func (l *Lab) Remade(want []Spec, have map[string]Made) ([]Spec, error) {
 	out := slices.Clone(want)
 	for i, s := range want {
-		m, ok, err := l.recorded(s.Name)
+		mine, err := l.Records(s.Name)
 		if err != nil {
 			return nil, err
 		}
-		if !ok || m.Engine != l.engine {
+		m, ok := mine[s.Name]
+		if !ok {
 			continue
 		}
 		out[i].Remake = m.Spec.Remake
