@@ -2,14 +2,12 @@ package infra_test
 
 import (
 	"os/exec"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"krig/infra"
 	"krig/infra/lab/labtest"
-	"krig/internal/experiment"
 	"krig/internal/rundir"
 )
 
@@ -89,8 +87,9 @@ func TestStuckChild(t *testing.T) {
 func TestNoSuchEngine(t *testing.T) {
 	c := labtest.Spec{Workers: 1}.Cell()
 	c.Rig.Engine = "shovel"
-	want := []experiment.Problem{{Path: "rigs.lab.engine", Reason: "provider lab has no engine shovel", Expected: "direct"}}
-	if got := infra.Refuse(c); !reflect.DeepEqual(got, want) {
+	got := infra.Refuse(c)
+	if len(got) != 1 || got[0].Path != "rigs.lab.engine" || got[0].Reason != "provider lab has no engine shovel" ||
+		!strings.HasPrefix(got[0].Expected, "direct or ") {
 		t.Errorf("refused are %+v", got)
 	}
 	run, err := rundir.Create(t.TempDir(), "engine", time.Now())

@@ -158,18 +158,22 @@ func (l *Lab) alone(ctx context.Context, file string) (unlock func(), err error)
 	if err != nil {
 		return nil, err
 	}
-	locked := make(chan error, 1)
-	go func() { locked <- retryInterrupted(func() error { return unix.Flock(int(f.Fd()), unix.LOCK_EX) }) }()
+	locked := make(chan struct{})
+	var failed error
+	go func() {
+		defer close(locked)
+		failed = retryInterrupted(func() error { return unix.Flock(int(f.Fd()), unix.LOCK_EX) })
+	}()
 	select {
-	case err := <-locked:
-		if err != nil {
-			return nil, errors.Join(err, f.Close())
+	case <-locked:
+		if failed != nil {
+			return nil, errors.Join(failed, f.Close())
 		}
 		return func() { f.Close() }, nil
 	case <-ctx.Done():
 		go func() {
-			defer f.Close() // gives up a lock that came too late
 			<-locked
+			f.Close() // gives up a lock that came too late
 		}()
 		return nil, fmt.Errorf("waiting for another process of run %s: %w", l.run.ID, ctx.Err())
 	}
