@@ -144,6 +144,22 @@ func TestGrowAndShrink(t *testing.T) {
 	}
 }
 
+// An output that apply does not show is asked for; what a program warns of
+// before it answers is not the answer.
+func TestHiddenOutput(t *testing.T) {
+	s := newThings(t)
+	t.Setenv("TF_CLI_CONFIG_FILE", filepath.Join(s.dir, "no-such-file"))
+	out, err := s.open().Apply(t.Context(), stack.Input{Module: "testdata/hidden"})
+	var names []string
+	if err == nil {
+		err = json.Unmarshal(out, &names)
+	}
+	if err != nil || !slices.Equal(names, []string{"x"}) {
+		t.Errorf("the output is %s (%v)", out, err)
+	}
+	s.destroyed()
+}
+
 // A failure names the thing and the words of what failed; what was made is
 // known and goes.
 func TestFailure(t *testing.T) {

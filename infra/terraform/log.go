@@ -14,6 +14,7 @@ type log struct {
 	say      func(format string, args ...any)
 	planned  bool // the changes have been told: what repeats them is not
 	failures []*stack.Error
+	hosts    json.RawMessage // the output of that name; nil when it is not shown
 }
 
 // entry is as much of a line as is used. What is not known is passed over: the
@@ -29,6 +30,9 @@ type entry struct {
 		Resource resource `json:"resource"`
 	} `json:"hook"`
 	Diagnostic diagnostic `json:"diagnostic"`
+	Outputs    map[string]struct {
+		Value json.RawMessage `json:"value"` // absent of what is sensitive, or not known yet
+	} `json:"outputs"`
 }
 
 type resource struct {
@@ -55,6 +59,8 @@ func (l *log) line(text string) {
 		}
 	case "change_summary", "apply_start", "apply_complete", "apply_progress", "apply_errored":
 		l.say("%s", e.Message)
+	case "outputs":
+		l.hosts = e.Outputs[hostsName].Value
 	case "diagnostic":
 		l.diagnosed(e.Diagnostic)
 	}

@@ -82,6 +82,7 @@ func TestLog(t *testing.T) {
 not JSON
 {"@message":"Plan: 1 to add","type":"change_summary"}
 {"@message":"x: Creating...","type":"apply_start","hook":{"resource":{"addr":"x"}}}
+{"@message":"Outputs: 2","type":"outputs","outputs":{"hosts":{"sensitive":false,"type":"string","value":["x"]},"key":{"sensitive":true,"type":"string"}}}
 {"@message":"new in version 9","type":"unheard_of"}
 {"@message":"Warning: old","type":"diagnostic","diagnostic":{"severity":"warning","summary":"old","detail":"use new"}}
 {"@message":"Error: boom","type":"diagnostic","diagnostic":{"severity":"error","summary":"boom","detail":"it broke","address":"x"}}
@@ -97,6 +98,9 @@ not JSON
 		}
 		if !reflect.DeepEqual(said, want) {
 			t.Errorf("planned %v: said %q", planned, said)
+		}
+		if string(l.hosts) != `["x"]` {
+			t.Errorf("the hosts are %s", l.hosts)
 		}
 		if len(l.failures) != 1 || l.failures[0].Error() != "x: boom: it broke" {
 			t.Errorf("failures %v", l.failures)

@@ -90,18 +90,34 @@ func (f *folder) Apply(ctx context.Context, in stack.Input) (json.RawMessage, er
 		return nil, err
 	}
 	plan := []string{"plan", "-json", "-input=false", "-lock-timeout=" + lockLimit, "-out=" + planFile}
-	if err := f.logged(ctx, p, plan...); err != nil {
+	if _, err := f.logged(ctx, p, plan...); err != nil {
 		return nil, err
 	}
 	apply := []string{"apply", "-json", "-input=false", "-auto-approve", "-lock-timeout=" + lockLimit, parallel, planFile}
-	if err := f.logged(ctx, p, apply...); err != nil {
-		return nil, err
+	hosts, err := f.logged(ctx, p, apply...)
+	if err != nil || hosts != nil {
+		return hosts, err
 	}
+	return f.output(ctx, p)
+}
+
+// output asks for the hosts where apply did not show them, as of a sensitive
+// output. Warnings, of the user's own configuration, may stand before the JSON.
+func (f *folder) output(ctx context.Context, p tool.Program) (json.RawMessage, error) {
 	out, err := f.command(p, "output", "-json", hostsName).Run(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("reading the output %s: %w", hostsName, err)
+		return nil, failure("reading the output "+hostsName, nil, err)
 	}
-	return json.RawMessage(out), nil
+	for lines := out; ; {
+		if json.Valid([]byte(lines)) {
+			return json.RawMessage(lines), nil
+		}
+		_, rest, more := strings.Cut(lines, "\n")
+		if !more {
+			return nil, fmt.Errorf("the output %s is no JSON: %q", hostsName, out)
+		}
+		lines = rest
+	}
 }
 
 // parallel is how many hosts are made at once. The lab gains nothing by more,
@@ -186,13 +202,13 @@ func (f *folder) Destroy(ctx context.Context) error {
 		return fmt.Errorf("destroying the stack of rig %s needs the program that made it: %w", f.rig, err)
 	}
 	destroy := []string{"destroy", "-json", "-input=false", "-auto-approve", "-lock-timeout=" + lockLimit, parallel}
-	err = f.logged(ctx, p, destroy...)
+	_, err = f.logged(ctx, p, destroy...)
 	if lock := lockOf(err); lock != nil && f.ours(*lock) {
 		f.say("breaking the lock %s that a killed %s of this run left", lock.ID, p.Product)
 		if _, err := f.command(p, "force-unlock", "-force", lock.ID).Run(ctx); err != nil {
 			return failure("breaking the lock", nil, err)
 		}
-		err = f.logged(ctx, p, destroy...)
+		_, err = f.logged(ctx, p, destroy...)
 	}
 	if err != nil || f.Workspace == "" {
 		return err
@@ -245,17 +261,17 @@ func (f *folder) Scrub() error {
 }
 
 // logged runs a command that writes JSON lines: what happens is reported, and
-// what went wrong is in the error.
-func (f *folder) logged(ctx context.Context, p tool.Program, args ...string) error {
+// what went wrong is in the error. It returns the output of hosts, if it was shown.
+func (f *folder) logged(ctx context.Context, p tool.Program, args ...string) (json.RawMessage, error) {
 	l := &log{say: f.say, planned: args[0] == "apply"}
 	c := f.command(p, args...)
 	c.Lines = l.line
 	c.Limit = remaining(ctx) + grace
 	_, err := c.Run(ctx)
 	if err != nil {
-		return failure(args[0], l.failures, err)
+		return nil, failure(args[0], l.failures, err)
 	}
-	return nil
+	return l.hosts, nil
 }
 
 // remaining is how long ctx still lasts.
