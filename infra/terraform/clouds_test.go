@@ -149,7 +149,7 @@ func TestGrowAndShrink(t *testing.T) {
 func TestHiddenOutput(t *testing.T) {
 	s := newThings(t)
 	t.Setenv("TF_CLI_CONFIG_FILE", filepath.Join(s.dir, "no-such-file"))
-	out, err := s.open().Apply(t.Context(), stack.Input{Module: "testdata/hidden"})
+	out, err := s.open().Apply(t.Context(), stack.Input{Module: "testdata/hidden", Vars: map[string]any{}})
 	var names []string
 	if err == nil {
 		err = json.Unmarshal(out, &names)
