@@ -15,6 +15,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -242,8 +243,17 @@ func (f *folder) List(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, failure("listing the state", nil, err)
 	}
-	return strings.Fields(out), nil
+	var known []string
+	for line := range strings.Lines(out) { // warnings may stand among them
+		if line = strings.TrimSpace(line); address.MatchString(line) {
+			known = append(known, line)
+		}
+	}
+	return known, nil
 }
+
+// address is that of a resource: module.a["x y"].data.type.name[0].
+var address = regexp.MustCompile(`^(module\.[\w-]+(\[[^\]]*\])?\.)*(data\.)?[a-z0-9_]+\.[\w-]+(\[.*\])?$`)
 
 // Scrub implements [stack.Stack]: of the directory only stack.json stays.
 func (f *folder) Scrub() error {
