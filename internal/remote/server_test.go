@@ -22,14 +22,18 @@ import (
 // sessions, falling silent. Commands are run by sh, not as leaders of a group.
 // What it was not told to do it refuses.
 type testServer struct {
-	host rundir.Host
-	dir  string
+	host   rundir.Host
+	dir    string
+	signer ssh.Signer
 
 	mu       sync.Mutex
 	drop     int // logins still to be dropped before the banner
 	dropText string
 	refuse   int // keys still to be refused; -1 refuses for ever
 	full     int // sessions still to be refused
+	wrong    int // logins still to be met with the other host key
+	other    ssh.Signer
+	asked    int // keys that were shown
 	logins   int
 	sessions int // open now
 	most     int // open at one time
@@ -52,8 +56,7 @@ func startTestServer(t *testing.T) *testServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := &ssh.ServerConfig{PublicKeyCallback: s.auth}
-	config.AddHostKey(signer)
+	s.signer = signer
 	s.host = rundir.Host{Name: "b1", SSH: rundir.SSH{
 		Address: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, User: "root", KeyFile: "id", HostKey: []string{hostKey},
 	}}
@@ -64,7 +67,7 @@ func startTestServer(t *testing.T) *testServer {
 			if err != nil {
 				return
 			}
-			wg.Go(func() { s.serve(conn, config) })
+			wg.Go(func() { s.serve(conn) })
 		}
 	})
 	t.Cleanup(func() {
@@ -94,6 +97,7 @@ func (s *testServer) cut() {
 func (s *testServer) auth(ssh.ConnMetadata, ssh.PublicKey) (*ssh.Permissions, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.asked++
 	if s.refuse != 0 {
 		s.refuse--
 		return nil, errors.New("not yet")
@@ -101,8 +105,10 @@ func (s *testServer) auth(ssh.ConnMetadata, ssh.PublicKey) (*ssh.Permissions, er
 	return nil, nil
 }
 
-func (s *testServer) serve(conn net.Conn, config *ssh.ServerConfig) {
+func (s *testServer) serve(conn net.Conn) {
 	defer conn.Close()
+	config := &ssh.ServerConfig{PublicKeyCallback: s.auth}
+	key := s.signer
 	dropped := false
 	s.with(func() {
 		s.logins++
@@ -110,11 +116,15 @@ func (s *testServer) serve(conn net.Conn, config *ssh.ServerConfig) {
 		if dropped = s.drop > 0; dropped {
 			s.drop--
 			io.WriteString(conn, s.dropText)
+		} else if s.wrong > 0 {
+			s.wrong--
+			key = s.other
 		}
 	})
 	if dropped {
 		return
 	}
+	config.AddHostKey(key)
 	_, chans, reqs, err := ssh.NewServerConn(conn, config)
 	if err != nil {
 		return
