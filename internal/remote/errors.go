@@ -11,7 +11,7 @@ import (
 // Errors that callers branch on.
 var (
 	// ErrHostKey means that a host did not prove itself with a pinned key. It
-	// is never transient.
+	// is never transient, but on a host that boots.
 	ErrHostKey = errors.New("the host key is not the pinned one")
 	// ErrAuth means that the host refused the user or key for longer than a
 	// booting host may.
