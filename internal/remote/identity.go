@@ -48,7 +48,7 @@ func readIdentity(s *rundir.SSH, keyDir string) (identity, error) {
 	}
 	var locked *ssh.PassphraseMissingError
 	if errors.As(err, &locked) {
-		err = errors.New("it has a passphrase, for which krig does not ask: let it be found in ssh-agent (ssh-add " + Quote(path) + ", and the host's ssh with agent)")
+		err = errors.New("it has a passphrase, for which krig does not ask: let it be found in ssh-agent (ssh-add " + Quote(path) + ", and ssh: {agent: true})")
 	}
 	if s.Agent {
 		if public := publicHalf(path, data, locked); public != nil {
